@@ -66,6 +66,10 @@ CLIENT_COMMANDS = Table(
         _number("median_documents_sent", "middle number of documents or statements sent"),
         _count("most_documents_sent", "the largest number of them"),
         _number("median_documents_returned", "middle number of documents in a reply"),
+        _text(
+            "document_shapes",
+            "JSON: mongo_commands.document_shape of inserts with how many have it, the 20 most frequent; null without",
+        ),
         _count("untried", "documents of acknowledged inserts that were neither stored nor refused"),
         _count("unacknowledged", "commands that asked for no reply"),
         _count("sessions", "logical sessions that they named"),

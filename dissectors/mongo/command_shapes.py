@@ -37,6 +37,8 @@ MAX_STATEMENTS = 50
 MAX_IDS = 100
 # Fields of such a document among which its id is looked for: most drivers put it first, Node's puts it last.
 MAX_FIELDS = 64
+# Bytes of the name of such a field.
+MAX_NAME = 128
 # What an _id in a filter may be without asking for that very value.
 _NOT_EQUAL = (DOCUMENT, REGEX)
 # Characters of a text whose digest is remembered.
@@ -101,6 +103,25 @@ def sent_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[i
     """32 bits of each _id of the first documents of an insert. spans: those of an array; none where there is none."""
     places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
     return [one for place in places if (one := id_of_document(data, *place)) is not None] or None
+
+
+def document_shape(data: bytes, start: int, end: int, spans: Sequence[Span]) -> str | None:
+    """Fields of the first document of an insert, with their types; None for MAX_FIELDS of them and more. spans: those
+    of an array; none where there is none."""
+    if not spans:
+        size = int.from_bytes(data[start : start + 4], "little", signed=True)
+        if not MIN_DOCUMENT_BYTES <= size <= end - start:
+            return None
+    first = document(data, *(spans[0][1:] if spans else (start, start + size)))
+    if first.error is not None or len(first.fields) > MAX_FIELDS:
+        return None
+    return _shape_of_types(tuple(sorted((key[:MAX_NAME], span[0]) for key, span in first.fields.items())))
+
+
+@lru_cache(maxsize=256)
+def _shape_of_types(types: tuple[tuple[bytes, int], ...]) -> str:
+    parts = (f'{shapes.key_text(key)}"{shapes.MARKERS.get(kind, "?object")}"' for key, kind in types)
+    return "{" + ",".join(parts) + "}"
 
 
 def written_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[int] | None:
@@ -182,6 +203,7 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
         start, end = sequence.start, sequence.end
     if name == "insert":
         facts["document_ids"] = sent_ids(data, start, end, spans)
+        facts["document_shape"] = document_shape(data, start, end, spans)
         return
     if name != "bulkWrite":
         facts["document_ids"] = written_ids(data, start, end, spans)

@@ -34,6 +34,12 @@ MONGO_COMMANDS = Fields(
         "digests of 32 bits of _id: of the first 100 documents of an insert or statements by _id alone of an update or "
         "delete, of the one that a find or findAndModify by _id asks for",
     ),
+    Field(
+        "document_shape",
+        "string",
+        "JSON: fields of the first document of an insert, with the types of their values; null for more than 64",
+        content=True,
+    ),
     Field("status", "string", "as in exchanges: ok, error, unanswered, orphan, one_way; null where not known"),
     Field("latency_ms", "float64", "ts_response minus ts; null where the server was asked to wait for news", unit="ms"),
     Field("awaitable", "bool", "a hello with topologyVersion and maxAwaitTimeMS: answered when news come"),

@@ -32,7 +32,8 @@ _UNTRIED = """CASE WHEN command = 'insert' AND unacknowledged IS NOT TRUE AND ts
 _STEPS = {
     "use_asked": f"""
         SELECT {KEY}, query_shape, driver_version, ts, ts_response, exchange_id, flow_id, lsid, literals_id, status,
-               latency_ms, documents_sent, documents_returned, n, unacknowledged, request_bytes, response_bytes,
+               latency_ms, document_shape, documents_sent, documents_returned, n, unacknowledged, request_bytes,
+               response_bytes,
                coalesce(response_uncompressed_bytes, response_bytes) AS answer_bytes,
                read_preference, read_concern, write_concern,
                coalesce({_WITHOUT_EFFECT}, false) AS idle, {_UNTRIED} AS untried
@@ -43,10 +44,22 @@ _STEPS = {
             WHERE literals_id IS NOT NULL AND status = 'ok'
             GROUP BY {KEY}, literals_id, answer_bytes, documents_returned)
         GROUP BY {KEY}""",
+    "use_documents": f"""
+        SELECT {KEY}, to_json(list({{'shape': document_shape, 'commands': times}} ORDER BY times DESC, document_shape))
+                   ::VARCHAR AS document_shapes
+        FROM (SELECT {KEY}, document_shape, count(*) AS times FROM use_asked WHERE document_shape IS NOT NULL
+              GROUP BY {KEY}, document_shape
+              QUALIFY row_number() OVER (PARTITION BY {KEY} ORDER BY count(*) DESC, document_shape) <= 20)
+        GROUP BY {KEY}""",
 }
-_EQUAL = " AND ".join(f"made.{name} IS NOT DISTINCT FROM same.{name}" for name in KEY.split(", "))
+
+
+def _equal(other: str) -> str:
+    return " AND ".join(f"made.{name} IS NOT DISTINCT FROM {other}.{name}" for name in KEY.split(", "))
+
+
 _ROWS = f"""
-    SELECT made.*, coalesce(same, 0) AS same FROM (
+    SELECT made.*, coalesce(same, 0) AS same, document_shapes FROM (
         SELECT {KEY}, any_value(query_shape) AS query_shape, any_value(driver_version) AS driver_version,
                min(ts) AS ts, max(ts) AS ts_last, count(*) AS commands,
                count(*) FILTER (status = 'ok' AND ts_response IS NOT NULL) AS succeeded,
@@ -67,6 +80,7 @@ _ROWS = f"""
                arg_max(write_concern, ts) AS write_concern,
                arg_min(exchange_id, ts) AS exchange_id, arg_max(exchange_id, ts) AS last_exchange_id
         FROM use_asked GROUP BY {KEY}) AS made
-    LEFT JOIN use_same AS same ON {_EQUAL}"""
+    LEFT JOIN use_same AS same ON {_equal("same")}
+    LEFT JOIN use_documents AS documents ON {_equal("documents")}"""
 
 CLIENT_COMMANDS = Made("EXISTS (FROM mongo_commands)", _STEPS, _ROWS)

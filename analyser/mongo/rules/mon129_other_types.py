@@ -9,18 +9,19 @@ Why it matters
     field that is set to another type is found by nobody who asks for the usual one, nor in its order.
 
 How it decides
-    Types stand in the query shape: fields of filters that are compared with a value, fields of $set and of documents
-    that replace. Per collection and field: one application (address and name) used one type only, in at least 5
-    commands (least); all others together used another one only, in at least 5 commands. null does not count, and all
-    numbers are one type. It is told where the queries of the one with that field find nothing, nine tenths of them, and
-    those of the others find something; or where it sets the field, and the others are two or more. What a filter finds
-    is there with that type.
+    Types stand in the query shape (fields of filters that are compared with a value, fields of $set) and in the shape
+    of documents that are inserted (the first one of each command). Per collection and field: one application (address
+    and name) used a type in at least 5 commands (least) that no other one used; all others together used one other type
+    only, in at least 5 commands. null does not count, and all numbers are one type. It is told where the queries of the
+    one with that field find nothing, nine tenths of them, and those of the others find something; or where it sets the
+    field, and the others are two or more or it used their type as well before or after. What a filter finds is there
+    with that type.
 
 False alarms
     A field that holds several types on purpose.
 
 What it cannot tell
-    Types of documents that are inserted.
+    Types inside of inner documents, and of documents that replace others.
 
 References
     MongoDB manual: comparison and sort order of BSON types, $type.
@@ -52,6 +53,7 @@ class _Use(NamedTuple):
     row: Row
     kind: str
     sets: bool
+    commands: int
 
 
 def detect(frames: Frames, *, least: int = 5) -> Iterator[Finding]:
@@ -59,7 +61,10 @@ def detect(frames: Frames, *, least: int = 5) -> Iterator[Finding]:
     fields: dict[str, list[_Use]] = {}
     for row in rows_of(frames[USE]):
         for field, kind, sets in {*_used(row["query_shape"])}:
-            fields.setdefault(field, []).append(_Use(row, kind, sets))
+            fields.setdefault(field, []).append(_Use(row, kind, sets, row["commands"]))
+        for inserted in json.loads(row["document_shapes"] or "[]"):
+            for field, kind, _ in {*_typed(json.loads(inserted["shape"]), sets=True)}:
+                fields.setdefault(field, []).append(_Use(row, kind, True, inserted["commands"]))
     for field, uses in fields.items():
         apart = _apart(uses, least)
         if apart is not None:
@@ -109,20 +114,22 @@ def _apart(uses: Sequence[_Use], least: int) -> tuple[list[_Use], list[_Use]] | 
     found = []
     for who, own in by_client.items():
         others = [one for key, theirs in by_client.items() if key != who for one in theirs]
-        kinds, their_kinds = {one.kind for one in own}, {one.kind for one in others}
-        is_apart = len(kinds) == len(their_kinds) == 1 and kinds != their_kinds
-        if is_apart and min(_commands(own), _commands(others)) >= least:
-            found.append((own, others))
-    # What a filter finds is there with that type.
-    in_vain = [(own, others) for own, others in found if _finds_nothing(own) and not _finds_nothing(others)]
-    setting = [(own, others) for own, others in found if any(one.sets for one in own)]
-    if len(by_client) > 2 and not in_vain:
-        in_vain = setting
-    return in_vain[0] if len(in_vain) == 1 else None
+        usual = {one.kind for one in others}
+        odd = [one for one in own if one.kind not in usual]
+        if len(usual) == 1 and len({one.kind for one in odd}) == 1 and min(_commands(odd), _commands(others)) >= least:
+            found.append((odd, others, len(odd) < len(own)))
+    # What a filter finds is there with that type. Who used the usual type as well has changed it.
+    in_vain = [(own, others) for own, others, _ in found if _finds_nothing(own) and not _finds_nothing(others)]
+    setting = [
+        (own, others) for own, others, changed in found
+        if any(one.sets for one in own) and (changed or len(by_client) > 2)
+    ]  # fmt: skip
+    told = in_vain or setting
+    return told[0] if len(told) == 1 else None
 
 
 def _commands(uses: Sequence[_Use]) -> int:
-    return sum({one.row["exchange_id"]: one.row["commands"] for one in uses}.values())
+    return sum({(one.row["exchange_id"], one.kind, one.commands): one.commands for one in uses}.values())
 
 
 def _finds_nothing(uses: Sequence[_Use]) -> bool:
@@ -171,10 +178,10 @@ RULE = Rule(
     name="other-types",
     severity="warning",
     confidence="high",
-    reads={USE: (*USE_COLUMNS, "without_effect")},
+    reads={USE: (*USE_COLUMNS, "without_effect", "document_shapes")},
     partition_by=("database", "collection"),
     detect=detect,
-    rows={USE: "query_shape IS NOT NULL AND collection IS NOT NULL"},
+    rows={USE: "coalesce(query_shape, document_shapes) IS NOT NULL AND collection IS NOT NULL"},
     suspects=f"SELECT database, collection FROM r_{USE} GROUP BY ALL "
     "HAVING count(DISTINCT (client_address, coalesce(app_name, ''))) > 1",
 )

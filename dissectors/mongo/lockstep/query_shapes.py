@@ -21,6 +21,7 @@ from wirewitness.dissectors.mongo.command_shapes import (
     STATEMENTS,
     add_shape,
     asked_id,
+    document_shape,
     id_of_document,
     literals_id,
     sent_ids,
@@ -177,6 +178,14 @@ def _fill_documents(buffer: Buffer, asked: Requests, listed: Values, into: Fille
         is_section = asked.sequence is not None
         ids = ids_of_sections(buffer, listed) if is_section else [_ids(buffer, listed, row) for row in rows]
         into.each("document_ids", asked.rows, ids)
+        into.each("document_shape", asked.rows, [_first(buffer, asked, listed, row) for row in rows])
+
+
+def _first(buffer: Buffer, asked: Requests, listed: Values, row: int) -> str | None:
+    """The shape of the first document."""
+    span = span_of(listed, row)
+    spans = [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
+    return document_shape(buffer.data, span[1], span[2], spans)
 
 
 def _written(buffer: Buffer, asked: Requests, listed: Values, row: int) -> list[int] | None:

@@ -197,6 +197,19 @@ def test_an_insert_and_a_find_by_id_have_the_same_digest(value: Any) -> None:
         assert made[0] == found[0] != made[1]
 
 
+def test_an_insert_tells_the_types_of_its_first_document() -> None:
+    documents: list[dict[str, Any]] = [{"b": 1, "a": "x", "c": {"d": 1}, "e": [1]}, {"z": 1}]
+    shape = '{"a":"?string","b":"?number","c":"?object","e":"?array<>"}'
+    for wire in (
+        Wire().client(op_msg({"insert": "a", "documents": documents, "$db": "d"}, 1)),
+        Wire().client(op_msg({"insert": "a", "$db": "d"}, 1, sequences=[("documents", documents)])),
+    ):
+        assert wire.finish().command("document_shape") == shape
+    many = {f"f{number}": number for number in range(MAX_FIELDS + 1)}
+    wire = Wire().client(op_msg({"insert": "a", "documents": [many], "$db": "d"}, 1)).finish()
+    assert wire.command("document_shape") is None
+
+
 @pytest.mark.parametrize(
     "written",
     [

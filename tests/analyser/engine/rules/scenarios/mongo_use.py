@@ -280,6 +280,11 @@ MONGO_USE_FIRES: list[Scenario] = [
         row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"a":"?number"}},"u":{{"$set":{kind}}}}}]}}'}
         for row in typed("?string", "?number")
         for kind in ['{"x":"?string"}' if row["shape_id"] == "x" else '{"x":"?number"}']))),
+    fires("MON129", "warning", "it inserts a text from then on", **alone(*(
+        row | {"document_shape": f'{{"_id":"?objectId","price":"{kind}"}}'}
+        for name in ("billing", "stock")
+        for n, row in enumerate(inserts(20, 1, app_name=name, flow=name))
+        for kind in ["?string" if name == "billing" and n > 9 else "?number"]))),
     fires("MON129", "warning", "of two, the one that finds nothing", **alone(*(
         row for row in typed("?string", "?objectId", found=0) if row["app_name"] != "mail"))),
     fires("MON130", "warning", "a job that runs twice", **alone(*both_insert(9))),
@@ -367,6 +372,12 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
+    silent("MON129", "both insert both", **alone(*(
+        row | {"document_shape": f'{{"price":"{"?string" if n % 2 else "?number"}"}}'}
+        for name in ("billing", "stock") for n, row in enumerate(inserts(20, 1, app_name=name, flow=name))))),
+    silent("MON129", "a field of its own", **alone(*(
+        row | {"document_shape": f'{{"{name}":"?string"}}'}
+        for name in ("billing", "stock") for row in inserts(20, 1, app_name=name, flow=name)))),
     silent("MON129", "both find something", **alone(*typed("?string", "?number"))),
     silent("MON129", "of two nobody knows who is right", **alone(*(
         row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"a":"?number"}},"u":{{"$set":{kind}}}}}]}}'}
