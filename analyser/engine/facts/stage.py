@@ -165,9 +165,7 @@ CURSORS = StageTables(
     new=("mongo_cursors", "mongo_transactions", "mongo_servers"),
 )
 _OF_MONGO_CLIENTS = ("mongo_client_commands", "mongo_trends", "mongo_conflicts", "mongo_overwritten")
-MONGO_USE = StageTables(
-    makes=_OF_MONGO_CLIENTS, reads=("mongo_commands", "mongo_transactions"), new=_OF_MONGO_CLIENTS
-)
+MONGO_USE = StageTables(makes=_OF_MONGO_CLIENTS, reads=("mongo_commands", "mongo_transactions"), new=_OF_MONGO_CLIENTS)
 ENDS = StageTables(makes=("connection_ends",), reads=("flows", "exchanges"), new=("connection_ends",))
 
 # What people call each stage.

@@ -54,7 +54,7 @@ _OF_DOCUMENT = "server_address, server_port, database, collection, document_id"
 # $inc and its like.
 _SETS = (
     '(query_shape LIKE \'%"u":{"$set":%\' AND query_shape NOT LIKE \'%"$inc"%\' OR '
-    "query_shape LIKE '%\"u\":\"?object\"%')"
+    'query_shape LIKE \'%"u":"?object"%\')'
 )
 _OVERWRITTEN_STEPS = {
     "document_writes": f"""

@@ -110,9 +110,13 @@ def _small_batches(
             opened[namespace(row)] += 1
     for place, get_mores in gets.items():
         documents = [row["documents_returned"] for row in get_mores if row["documents_returned"] is not None]
-        if len(get_mores) >= least and documents and any(
-            len(get_mores) >= each * max(1, opened[place]) and sum(documents) <= small * len(documents)
-            for each, small in limits
+        if (
+            len(get_mores) >= least
+            and documents
+            and any(
+                len(get_mores) >= each * max(1, opened[place]) and sum(documents) <= small * len(documents)
+                for each, small in limits
+            )
         ):
             yield place, get_mores
 

@@ -179,7 +179,9 @@ def _for_each_request(short: Sequence[_Short], in_all: int, connections: int, st
             f"commands each and were closed after {ms_text(lived)} (median). {ms_text(median(ready))} of that went by "
             f"before the first command could be sent."
         ),
-        next_step=_NEXT_STAYS if stays else (
+        next_step=_NEXT_STAYS
+        if stays
+        else (
             "Make one client object (MongoClient) when the program starts, and let all requests share it and its pool; "
             "do not close it after each."
         ),
