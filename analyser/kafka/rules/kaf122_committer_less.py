@@ -155,9 +155,9 @@ def _finding(cluster: str | None, runs: Sequence[FetchRange], given: int, lasts:
         ),
         sentence=(
             f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given "
-            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)} and commits nothing of it, nor does "
-            f"anybody else. It reads since {moment_text(runs[0].ts)}. {start}A restart would deliver them again, or skip to the end "
-            "with auto.offset.reset=latest."
+            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)} and commits nothing of it, nor "
+            f"does anybody else. It reads since {moment_text(runs[0].ts)}. {start}A restart would deliver them again, "
+            "or skip to the end with auto.offset.reset=latest."
         ),
         next_step=(
             "Look whether enable.auto.commit is off and the application forgets to commit. If it keeps its offsets "
