@@ -16,7 +16,7 @@ def _count(name: str, meaning: str) -> Column:
     return Column(name, "int64", meaning, _SOURCE, nullable=False)
 
 
-def _number(name: str, meaning: str, unit: str | None = None) -> Column:
+def _number(name: str, meaning: str, unit: str = "") -> Column:
     return Column(name, "float64", meaning, _SOURCE, unit)
 
 

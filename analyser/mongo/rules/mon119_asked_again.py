@@ -138,7 +138,7 @@ def _is_empty(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
         return every_ms(row) < poll_ms
     there = [one for one in own if (one["database"], one["collection"]) == (row["database"], row["collection"])]
     made = sum(one["succeeded"] for one in there if one["command"] in ("insert", "update") and one is not row)
-    return made < 0.5 * row["succeeded"]
+    return bool(made < 0.5 * row["succeeded"])
 
 
 def _is_same(row: Row, every: Sequence[Row], least: int, most_ms: float) -> bool:
@@ -174,7 +174,7 @@ def _is_counted(row: Row, own: Sequence[Row], least: int) -> bool:
         if one["command"] == "find" and (one["database"], one["collection"]) == (row["database"], row["collection"])
         and (one["median_documents_returned"] or 0) > 1
     ]  # fmt: skip
-    return 0.5 * row["commands"] <= sum(one["commands"] for one in finds) <= 2 * row["commands"]
+    return bool(0.5 * row["commands"] <= sum(one["commands"] for one in finds) <= 2 * row["commands"])
 
 
 def _usual(row: Row, every: Sequence[Row]) -> str:

@@ -73,7 +73,9 @@ def detect(frames: Frames, *, hellos_least: int = 2, connections_least: int = 3)
             continue
         ended = {one["flow_id"] for one in own}
         if row["driver"] and who not in waits and len(ended) >= connections_least and ended <= closed:
-            yield _turned_away(own, row, len(ended), works)
+            hosts = row["advertised_hosts"]
+            if hosts is None or server_text(row) in hosts.split(","):
+                yield _turned_away(own, row, len(ended), works)
 
 
 def _too_old(hellos: list[Row], row: Row, wire: int, least: int) -> Finding:
@@ -153,7 +155,10 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "mongo_commands": (*COMMAND_COLUMNS, "awaitable", "max_wire_version", "set_name", "server_role"),
+        "mongo_commands": (
+            *COMMAND_COLUMNS, "awaitable", "max_wire_version", "set_name", "server_role",
+            "advertised_hosts",
+        ),
         "flows": ("flow_id", "closed_by"),
     },
     partition_by=SERVER_KEY,
@@ -166,4 +171,4 @@ RULE = Rule(
     },
     suspects=f"SELECT server_address, server_port FROM r_mongo_commands GROUP BY {_CLIENT} "
     f"HAVING bool_and(command IN {HELLOS}) AND count(*) >= 2",
-)
+)  # fmt: skip

@@ -334,6 +334,7 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON122", "it does not double", **alone(*rises(80, 20, 30))),
     silent("MON122", "documents to insert that are larger", **alone(*(
         row | {"command": "insert"} for row in rises(80, 1_000, 90_000, "request_bytes")))),
+    silent("MON122", "inserts that take longer", **alone(*(row | {"command": "insert"} for row in rises(80, 2, 40)))),
     silent("MON122", "noise", **alone(*rises(80, 0.2, 1.8))),
     silent("MON122", "everything at this server gets slower", **alone(
         *rises(80, 2, 40), *(
@@ -370,6 +371,8 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON127", "two connections", **says_hello_only(2)),
     silent("MON127", "a probe without a driver", **with_commands(
         says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
+    silent("MON127", "the set has other hosts", **with_commands(
+        says_hello_only(4, advertised_hosts="mongo-0:27017", set_name="rs0"), command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
     silent("MON129", "both insert both", **alone(*(
