@@ -21,8 +21,9 @@ How it decides
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
     What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
-    has which it reads from, and the log was longer then: that one is behind. It was given many times as
-    many records as it came further: it fetches them again. Its position is ahead of its commits by
+    has which it reads from, and the log was longer when it asked (a response may take long to come): that one is
+    behind. It was given many times as many records as it came further: it fetches them again. Its position is ahead of
+    its commits by
     half the lag: the handler. Most of the time nothing is asked for (the application handles what it has: slow handler;
     or the same offset is committed again and again: not read, paused or stuck), most of the time an answer is awaited
     that brings records (broker or network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes);
@@ -242,6 +243,7 @@ class _Seen(NamedTuple):
     answered: list[int]
     records_bytes: Integers
     max_bytes: Integers
+    watermark: Integers
 
 
 def _seen(own: Frame, begin: int) -> _Seen:
@@ -250,7 +252,8 @@ def _seen(own: Frame, begin: int) -> _Seen:
     rows = np.flatnonzero((answered != UNKNOWN) & (answered != 0))
     rows = rows[np.lexsort((answered[rows], own["ts"].numbers()[rows]))]
     rows = rows[max(int((answered[rows] < begin).sum()) - 1, 0) :]
-    ts, *sizes = (own[name].numbers()[rows] for name in ("ts", "records_bytes", "partition_max_bytes"))
+    names = ("ts", "records_bytes", "partition_max_bytes", "high_watermark")
+    ts, *sizes = (own[name].numbers()[rows] for name in names)
     return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
 
 
@@ -260,8 +263,10 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
         return None
     read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
     watermark = int(own["high_watermark"].numbers().max(initial=UNKNOWN))
-    committed, asked = int(commits.offset[-1]), own["ts_response"].numbers()
-    # What the replica said is compared with the log as it was then: who fetches no more heard of no more.
+    committed = int(commits.offset[-1])
+    # What the replica said is compared with the log as it was when it was asked: a response is made then, however long
+    # it takes on its way.
+    asked = own["ts"].numbers()[own["high_watermark"].numbers() == watermark]
     end = ends.when(max(int(asked.max(initial=0)), int(ends.at[0])))
     if 0 <= watermark <= read and 2 * (end - watermark) > growth.last:
         return _Cause(
@@ -336,8 +341,10 @@ def _cause(own: Frame, commits: _Commits, growth: _Growth) -> _Cause:
             "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
             longest,
         )  # fmt: skip
-    with_records = np.flatnonzero((seen.records_bytes != UNKNOWN) & (seen.records_bytes != 0)).tolist()
-    waited = sum(seen.answered[row] - max(seen.ts[row], growth.begin) for row in with_records)
+    # A response that the end of the capture cut was on its way: nothing of it is known.
+    is_cut = (seen.records_bytes == UNKNOWN) & (seen.watermark == UNKNOWN)
+    with_records = np.flatnonzero(is_cut | ((seen.records_bytes != UNKNOWN) & (seen.records_bytes != 0))).tolist()
+    waited = sum(seen.answered[row] - seen.ts[row] for row in with_records)
     if waited * 2 > total:
         return _Cause(
             "broker or network",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.build import Row, commit
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit
 from tests.analyser.engine.rules.scenarios.build_offsets import joined, read
 from tests.analyser.engine.rules.scenarios.kafka_lag import written
 from tests.support.rows import connection_from_rows
@@ -49,6 +49,27 @@ def test_a_replica_that_is_behind_is_named_and_not_the_reader() -> None:
     (one,) = found(read_at_once(behind=5), [commit(n + 0.5, n * 5 + 5) for n in range(40)])
     assert one.numbers["cause"] == "replica behind"
     assert "handler" not in one.sentence
+
+
+def slow_link() -> list[Row]:
+    """Each response brings all that was in the log when it was asked for, and takes as long as the link needs for so
+    much; the last one is under way when the capture ends."""
+    reads, begin, offset = [], 0.2, 0
+    while begin < 40:
+        end = (int(begin) + 1) * 10
+        takes = 0.02 + (end - offset) * 0.15
+        told = {"high_watermark": end, "ts_response": at(begin + takes), "records_bytes": (end - offset) * 1000}
+        reads.append(read(begin, offset, end, **told))
+        begin, offset = begin + takes + 0.5, end
+    reads[-1] |= dict.fromkeys(("next_offset", "high_watermark", "records_bytes"))
+    return reads
+
+
+def test_a_response_that_comes_slowly_tells_of_no_replica() -> None:
+    reads = slow_link()
+    (one,) = found(reads, [commit((row["ts_response"] - at(0)) / 1e9 + 0.1, row["next_offset"]) for row in reads[:-1]])
+    assert one.numbers["cause"] == "broker or network"
+    assert "replica" not in one.sentence
 
 
 @pytest.mark.parametrize(
