@@ -26,13 +26,15 @@ _PLAIN = {
     "producer_id": ("producer_id", "producer_ids"),
     "flow": ("flow_id", "flows"),
     "server": ("server", "servers"),
+    "replicas": ("waits_for_replicas",),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """cluster: None where it is not known. shared: (kind, value) pairs; `target` is where connections are to go,
-    `host` the address of a server in trouble, `named` an address whose client id is known, `capture` is in all.
+    `host` the address of a server in trouble, `replicas` the cluster in which requests wait for a replica, `named` an
+    address whose client id is known, `capture` is in all.
     first_ns, last_ns: when it was the case, Unix time; None is unknown. culprits: the clients it names as those to look
     at; committers: member ids too."""
 

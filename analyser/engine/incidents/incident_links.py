@@ -120,6 +120,8 @@ LINKS: tuple[Link, ...] = (
          ("partition", "topic")),
     # Whoever waits for a replica gives up in the end.
     Link("KAF319", ("KAF302", "KAF303", "KAF205", "TCP103"), ("client", "partition")),
+    # Commits wait for replicas as well.
+    Link("KAF319", ("KAF303",), ("replicas",)),
     # Who is in the group, and as whom.
     Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
     Link("KAF128", _COMMITS_SUFFER, _PLACE),

@@ -16,6 +16,10 @@ How it decides
     JoinGroup and SyncGroup may wait for other members and do not count. What is open at the end of the capture for less
     time is not judged, nor where the client confirmed more than was captured. A request was delivered when the server's
     TCP confirmed its last byte; where nothing on its connection had to be sent again, within about a second.
+    A commit, and what changes a transaction, is answered when the replicas of an internal topic have it
+    (__consumer_offsets, __transaction_state), and what stands behind it on its connection waits as well: where one of
+    these stands first on each connection, the process or a replica did not respond. While writes with acks=all wait
+    for a replica in this cluster (KAF319), these follow from that.
 
 False alarms
     A capture of one direction only: requests are not judged where nothing of the server was seen.
@@ -48,6 +52,8 @@ from wirewitness.dissectors.kafka.dissector import LEFT_OPEN
 
 _MOST_NAMED = 20
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
+# Answered when the replicas of an internal topic have them, whatever the client asks for.
+_FOR_REPLICAS = ("OffsetCommit", "TxnOffsetCommit", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
 
 
 class _Open(NamedTuple):
@@ -116,6 +122,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
     ended = ", until the client closed the connection" if given_up == len(own) else ""
     states = [one.delivered for one in own]
     when = period_text(first["ts"], max(row["ts"] for row in rows))
+    for_replicas = _wait_for_replicas(own)
     return RULE.finding(
         provisional=not all(one.given_up for one in own),
         title=(
@@ -126,11 +133,11 @@ def _finding(own: Sequence[_Open]) -> Finding:
         sentence=(
             f"{sentence_start(server_text(first))} left {_requests_text(operations)} of {who} without a response"
             f"{kinds}, {when}. The longest waited {seconds_text(longest.waited_ns)}{_throttled(longest)}{ended}."
-            f"{which_side(states)}{_when(own)}"
+            f"{_REPLICA if for_replicas else which_side(states)}{_when(own)}"
         ),
         next_step=(
-            "Look at the broker at that time: its request handlers (RequestHandlerAvgIdlePercent), garbage collection, "
-            "disk, and whether its process stood still."
+            f"{_LOOK_AT_REPLICAS if for_replicas else ''}Look at the broker at that time: its request handlers "
+            "(RequestHandlerAvgIdlePercent), garbage collection, disk, and whether its process stood still."
             if states[0]
             else "Look at the network between the two at that time (links, firewalls, the host itself)."
             if states[0] is False
@@ -150,12 +157,33 @@ def _finding(own: Sequence[_Open]) -> Finding:
             "operations": dict(operations),
             "longest_ms": round(longest.waited_ns / NS_PER_MS, 3),
             "given_up": given_up,
+            "waits_for_replicas": first["cluster_id"] if for_replicas else None,
             **counted(states),
             "clients": [
                 client_numbers(named[key], requests=number) for key, number in clients.most_common(_MOST_NAMED)
             ],
         },
     )
+
+
+_REPLICA = (
+    " The server's TCP ACKed them. The first of them on each connection is answered when replicas have it: the process "
+    "did not respond, or a replica did not."
+)
+
+_LOOK_AT_REPLICAS = (
+    "Look whether all replicas of __consumer_offsets and __transaction_state were in sync at that time (kafka-topics "
+    "--describe, the followers' disk and network). "
+)
+
+
+def _wait_for_replicas(own: Sequence[_Open]) -> bool:
+    """They arrived, and the first of each connection waits for replicas: a broker carries out one after the other."""
+    first: dict[str, Row] = {}
+    for one in own:
+        if one.row["flow_id"] not in first or one.row["ts"] < first[one.row["flow_id"]]["ts"]:
+            first[one.row["flow_id"]] = one.row
+    return all(one.delivered for one in own) and all(row["operation"] in _FOR_REPLICAS for row in first.values())
 
 
 def _requests_text(operations: Counter[str]) -> str:

@@ -160,6 +160,7 @@ def _finding(late: Sequence[_Late]) -> Finding:
             "where": names_text(sorted({one.server for one in late}), 3),
             "partitions": partitions_of(rows),
             "acks": "all",
+            "waits_for_replicas": first["cluster_id"],
             "requests": len(rows),
             "median_ms": round(worst.ms, 3),
             "acks_1_median_ms": round(worst.others_ms, 3),

@@ -32,7 +32,7 @@ from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
 from wirewitness.reports.report.capture import missing
 from wirewitness.reports.report.contents import nothing_known, report
-from wirewitness.reports.report.stands_out import Line
+from wirewitness.reports.report.stands_out import Line, lines_sentence
 from wirewitness.reports.report.unclassified import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
@@ -182,7 +182,8 @@ def _findings(view: View) -> None:
     st.subheader("Findings", anchor=False)
     beyond = outside(view.source)
     if not found and not unjudged:
-        empty(f"No findings here. {beyond}" if beyond else "No findings.")
+        nothing = f"No findings, but {lines_sentence(lines)}" if lines else "No findings."
+        empty(f"No findings here. {beyond}" if beyond else nothing)
         _stands_out(lines)
         return
     if beyond:
@@ -201,6 +202,9 @@ def _stands_out(lines: Sequence[Line]) -> None:
     """Facts without a severity."""
     if lines:
         st.subheader("What stands out", anchor=False)
+        line(
+            "Values that differ from those of likes, or from what is usual for the same: facts, not findings.", "quiet"
+        )
         for one in lines:
             line(without_folder(one.text))
 

@@ -242,6 +242,11 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             of("b", "MON103", kind="server", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
             id="a step-down, and the connections that it closed",
         ),
+        pytest.param(
+            of("a", "KAF319", address="10.0.0.1", client_id="writer", waits_for_replicas="c1"),
+            of("b", "KAF303", address="10.0.0.2", client_id="reader", waits_for_replicas="c1"),
+            id="writes wait for a replica, and the commits of another client",
+        ),
         pytest.param(of("a", "CAP105"), of("b", "CAP101"), id="the capture lost packets, and so has gaps"),
         pytest.param(
             of("a", "MON114", clients=[{"address": "10.0.0.1", "client_id": "reports"}]),
@@ -313,6 +318,11 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             of("a", "KAF310", address="10.0.0.1", client_id="c", server="10.0.0.9:9092", advertised="127.0.0.1:9092"),
             of("b", "TCP104", server="10.0.0.9:9092"),
             id="the server that others get on with",
+        ),
+        pytest.param(
+            of("a", "KAF319", address="10.0.0.1", client_id="writer", waits_for_replicas="c1"),
+            of("b", "KAF303", address="10.0.0.2", client_id="reader", waits_for_replicas=None),
+            id="writes wait for a replica, and another client gets no response to its Metadata",
         ),
         pytest.param(
             of("a", "KAF304", address="10.0.0.1", client_id="shop"),

@@ -159,17 +159,18 @@ def test_a_follower_holds_up_no_request_that_waits_for_the_leader_alone() -> Non
 # KAF303 -------------------------------------------------------------------------------------------------------------
 
 
-def unanswered(lasts: float = 15.0, **more: Any) -> Finding:
+def unanswered(*operations: str, lasts: float = 15.0, **more: Any) -> Finding:
+    """One client's requests of a second each, which it gave up; a Produce unless told otherwise."""
     (found,) = findings(
         "KAF303",
-        exchanges=[waits(1, 5, "Produce", None)],
+        exchanges=[waits(1, 5 + n, name, None) for n, name in enumerate(operations or ("Produce",))],
         kafka_connections=[connection(1, 0, lasts, unanswered=1, last_status="unanswered", **more)],
     )
     return found
 
 
 def test_a_throttled_request_waits_from_when_its_connection_is_read_again() -> None:
-    found = unanswered(40.0, ts_muted_until=at(25), throttled=1)
+    found = unanswered(lasts=40.0, ts_muted_until=at(25), throttled=1)
     assert "The longest waited 15.0 s after 20.0 s of throttling, until the client closed" in found.sentence
     assert found.numbers["longest_ms"] == 15_000
     assert "throttling" not in unanswered(ts_muted_until=at(3), throttled=1).sentence
@@ -187,6 +188,26 @@ def test_a_request_that_was_lost_is_told_with_the_times_it_was_sent() -> None:
     assert "lost on the way" in found.sentence
     assert "sent again in vain from 2026-09-21 14:13:25 UTC on, at most 7 times in total." in found.sentence
     assert "in vain" not in unanswered(**lost).sentence
+
+
+def test_commits_wait_for_replicas_and_what_stands_behind_them_waits_too() -> None:
+    found = unanswered("OffsetCommit", "Heartbeat")
+    assert "the process did not respond, or a replica did not." in found.sentence
+    assert (found.numbers["waits_for_replicas"], found.severity) == ("c1", "warning")
+    assert found.next_step.startswith("Look whether all replicas of __consumer_offsets")
+
+
+@pytest.mark.parametrize(
+    ("operations", "more"),
+    [
+        pytest.param(("Heartbeat", "OffsetCommit"), {}, id="what comes first waits for no replica"),
+        pytest.param(("OffsetCommit",), {"acked_by_server": 100}, id="it never arrived"),
+    ],
+)
+def test_what_waits_for_no_replica_is_told_of_the_broker_or_the_way(operations: Any, more: Any) -> None:
+    found = unanswered(*operations, **more)
+    assert "replica" not in found.sentence
+    assert found.numbers["waits_for_replicas"] is None
 
 
 # TCP104 -------------------------------------------------------------------------------------------------------------
