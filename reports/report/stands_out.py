@@ -15,7 +15,9 @@ from wirewitness.reports.base.questions.source import Source, rows
 
 STANDS_OUT_TABLE = "stands_out"
 _TITLE = "WHAT STANDS OUT"
-_WHAT = "Values that differ from those of likes, or from what is usual for the same. They are facts, not findings."
+WHAT_STANDS_OUT = (
+    "Values that differ from those of likes, or from what is usual for the same. They are facts, not findings."
+)
 
 
 class Line(NamedTuple):
@@ -43,7 +45,7 @@ def lines_of(source: Source) -> list[Line]:
 
 def stands_out_section(lines: Sequence[Line]) -> list[Section]:
     """One section; none without lines."""
-    blocks: list[Block] = [Paragraph(_WHAT, tone="quiet"), *(Paragraph(line.text) for line in lines)]
+    blocks: list[Block] = [Paragraph(WHAT_STANDS_OUT, tone="quiet"), *(Paragraph(line.text) for line in lines)]
     return [Section(_TITLE, tuple(blocks))] if lines else []
 
 

@@ -221,7 +221,9 @@ STABLE_ROWS = """
 # the offsets around it leave room for it. Batches of transactions are left out: their transaction was aborted before.
 #
 # Without idempotence nothing tells a batch that is sent again from another one of the same millisecond and size but
-# that the client had no answer to the first, or one that asks for a retry, and that some time lies between.
+# that the client had no answer to the first, or one that asks for a retry, and that some time lies between. Over a slow
+# link an answer may come in time at the broker and too late for the client: then it had opened the connection on which
+# it sends the same content again before that answer, and closed the first one soon behind it.
 
 _SAME = """
     {0}.cluster = {1}.cluster AND {0}.topic = {1}.topic AND {0}.partition = {1}.partition"""
@@ -234,7 +236,10 @@ _SENT_AGAIN = f"""
     AND (first.error_code IN (7, 20) AND first.done_ns < again.at_ns
          OR first.done_ns IS NULL AND first.error_code IS NULL AND first.flow_id <> again.flow_id
          OR coalesce(first.error_code, 0) = 0 AND coalesce(first.done_ns > again.at_ns, first.error_code IS NULL)
-            AND again.at_ns - first.at_ns >= {_WAITS_NS})"""
+            AND again.at_ns - first.at_ns >= {_WAITS_NS}
+         OR first.error_code = 0 AND first.content_crc = again.content_crc AND first.flow_id <> again.flow_id
+            AND first.done_ns > again.opened_ns AND again.opened_ns > first.opened_ns
+            AND first.closed_ns - first.done_ns < {_WAITS_NS} AND again.at_ns - first.at_ns >= {_WAITS_NS})"""
 
 REPEATED_PRODUCERS = """
     SELECT coalesce(cluster_id, '') AS cluster, producer_id
@@ -245,15 +250,24 @@ REPEATED_UNSURE = f"""
     FROM kafka_produce_batches
     WHERE producer_id = -1 AND acks <> 0 AND base_timestamp > 0
           AND (ts_response IS NULL AND error_code IS NULL OR error_code IN (7, 20)
-               OR epoch_ns(ts_response) - epoch_ns(ts) > {_WAITS_NS})"""
+               OR epoch_ns(ts_response) - epoch_ns(ts) > {_WAITS_NS})
+    UNION ALL
+    SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition, base_timestamp
+    FROM kafka_produce_batches AS batches JOIN (
+        SELECT flow_id, epoch_ns(ts_closed) AS closed_ns FROM flows WHERE closed_by = 'client') USING (flow_id)
+    WHERE producer_id = -1 AND acks <> 0 AND base_timestamp > 0 AND error_code = 0
+          AND closed_ns - epoch_ns(batches.ts_response) BETWEEN 0 AND {_WAITS_NS}"""
 REPEATED_STEPS = {
     "repeated_producers": REPEATED_PRODUCERS,
     "repeated_unsure": f"SELECT DISTINCT * FROM ({REPEATED_UNSURE})",
     "repeated_of": f"""
         SELECT {_CLIENT_KEY}, producer_id, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes,
                error_code, acks, epoch_ns(ts) AS at_ns, epoch_ns(ts_response) AS done_ns, base_offset, last_offset,
-               content_crc, exchange_id, flow_id, file, request_packet
-        FROM kafka_produce_batches
+               exchange_id, flow_id, file, request_packet, content_crc, opened_ns, closed_ns
+        FROM kafka_produce_batches LEFT JOIN (
+            SELECT flow_id, CASE WHEN handshake_seen THEN epoch_ns(ts_first) END AS opened_ns,
+                   CASE WHEN closed_by = 'client' THEN epoch_ns(ts_closed) END AS closed_ns
+            FROM flows) USING (flow_id)
         WHERE NOT transactional AND (EXISTS (FROM repeated_producers) OR producer_id = -1)""",
     "repeated_base": """
         FROM repeated_of SEMI JOIN repeated_producers USING (cluster, producer_id)

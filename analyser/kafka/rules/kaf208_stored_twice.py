@@ -14,8 +14,10 @@ How it decides
     the same producer id under a lower and a higher epoch. Without: the same client (newer records may stand behind,
     where the first record says the same), and a reason to send it again: the first attempt was refused with 7 or 20, or
     had no answer by then, which came never (it goes on over another connection, or a second later) or too late (a
-    second at least lies between). The first attempt was stored when it was answered with success, 7 or 20, or, without
-    an answer, when offsets around it leave room for all of its records. Batches of transactions are left out.
+    second at least lies between). Over a slow link the answer is too late for the client only: then it had opened the
+    connection on which the same content (content_crc) comes again before that answer, and closed the first one within a
+    second behind it. The first attempt was stored when it was answered with success, 7 or 20, or, without an answer,
+    when offsets around it leave room for all of its records. Batches of transactions are left out.
     critical with idempotence, which promises that this does not happen, else warning; from `batches_least` batches on.
     Confidence high where the first attempt was answered, else medium.
 
@@ -97,7 +99,10 @@ def _led_to(rows: Sequence[Row]) -> str:
 def _reason(row: Row) -> str:
     if row["error_code"]:
         return f"got {_RETRIED[row['error_code']]}"
-    return "had no response" if row["ts_response"] is None else "got the response too late"
+    if row["ts_response"] is None:
+        return "had no response"
+    is_given_up = row["ts_response"] < row["ts_again"]
+    return "had been given up when the response came" if is_given_up else "got the response too late"
 
 
 def _finding(rows: Sequence[Row], told: str, next_step: str) -> Finding:

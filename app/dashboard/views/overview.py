@@ -32,7 +32,7 @@ from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
 from wirewitness.reports.report.capture import missing
 from wirewitness.reports.report.contents import nothing_known, report
-from wirewitness.reports.report.stands_out import Line, lines_sentence
+from wirewitness.reports.report.stands_out import WHAT_STANDS_OUT, Line, lines_sentence
 from wirewitness.reports.report.unclassified import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4

@@ -32,6 +32,19 @@ FIRES: list[Scenario] = [
         expert_infos=[remark("a", 1, "tcp", "gap"), remark("a", 2, "tcp", "gap")],
     ),
     fires(
+        "CAP101", "warning", "one gap whose bytes the server ACKed, and one that never arrived",
+        flows=[flow("a", gap_bytes=2920, acked_by_server=4000)],
+        expert_infos=[
+            remark("a", 1, "tcp", "gap", direction="client_to_server", span="1000-2459"),
+            remark("a", 2, "tcp", "gap", direction="client_to_server", span="4000-5459"),
+        ],
+    ),
+    fires(
+        "CAP101", "warning", "no ACK was captured: nobody knows what arrived",
+        flows=[flow("a", gap_bytes=1460, acked_by_server=None)],
+        expert_infos=[remark("a", 2, "tcp", "gap", direction="client_to_server", span="4000-5459")],
+    ),
+    fires(
         "CAP102", "warning", "requests without any byte of the server",
         flows=[flow("a", bytes_to_client=0, handshake_seen=False), flow("b")],
         messages=[message("a", 1), message("a", 2), message("b", 3)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import ANSWER, Row, at
+from tests.analyser.engine.rules.scenarios.build import ANSWER, Row, at, tcp_flow
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 SHOP = {"client_id": "shop-1", "client_address": "10.1.0.7"}
@@ -230,6 +230,24 @@ ORDER = (45, "OUT_OF_ORDER_SEQUENCE_NUMBER")
 REPLICAS = (19, "NOT_ENOUGH_REPLICAS")
 OLD = {"acks": 1, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
 
+
+def over_slow_link() -> list[Row]:
+    """One batch that takes eight seconds to arrive, on two connections, and is answered at once each time."""
+    same = {"content_crc": 77, **OLD}
+    return [
+        produced(9, 10, flow="k0", ts_response=at(9.01), **same),
+        produced(17, 10, flow="k1", base_offset=1020, ts_response=at(17.01), **same),
+    ]
+
+
+def opened(*times: tuple[float, float | None]) -> list[Row]:
+    """Flows k0, k1, ... that begin and are closed by the client then, or go on."""
+    return [
+        tcp_flow(f"k{n}", ts_first=at(begin), ts_closed=None if end is None else at(end), closed_by=end and "client")
+        for n, (begin, end) in enumerate(times)
+    ]
+
+
 PRODUCER_FIRES: list[Scenario] = [
     fires(
         "KAF205", "critical", "three records that are too large, each sent once",
@@ -381,6 +399,10 @@ PRODUCER_FIRES: list[Scenario] = [
         "KAF208", "warning", "without idempotence, sent again with newer records behind",
         kafka_produce_batches=sent_with_more(),
         flows=SERVER,
+    ),
+    fires(
+        "KAF208", "warning", "without idempotence, given up while it was on its way over a slow link",
+        kafka_produce_batches=over_slow_link(), flows=opened((0, 9.3), (5, None)),
     ),
     fires(
         "KAF340", "warning", "one of three writers is an hour and some behind",
@@ -544,6 +566,19 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
                      **OLD),
         ],
         flows=SERVER,
+    ),
+    silent(
+        "KAF208", "equal batches over two connections, the second opened when the first was answered",
+        kafka_produce_batches=over_slow_link(), flows=opened((0, 9.3), (9.1, None)),
+    ),
+    silent(
+        "KAF208", "equal batches over two connections that go on",
+        kafka_produce_batches=over_slow_link(), flows=opened((0, None), (5, None)),
+    ),
+    silent(
+        "KAF208", "batches of one millisecond and size with other content",
+        kafka_produce_batches=[row | {"content_crc": n} for n, row in enumerate(over_slow_link())],
+        flows=opened((0, 9.3), (5, None)),
     ),
     silent(
         "KAF208", "sent again in the same epoch: the broker knows it",

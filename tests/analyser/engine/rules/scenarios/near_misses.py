@@ -33,6 +33,14 @@ NEAR_MISSES: list[Scenario] = [
         expert_infos=[remark("a", 1, "malformed", "malformed_message")],
     ),
     silent(
+        "CAP101", "the last segments were lost on the way, and the server never ACKed them",
+        flows=[flow("a", gap_bytes=1460, acked_by_server=4000), flow("b", gap_bytes=1460, acked_by_client=200)],
+        expert_infos=[
+            remark("a", 2, "tcp", "gap", direction="client_to_server", span="4000-5459"),
+            remark("b", 2, "tcp", "gap", direction="server_to_client", span="200-1659"),
+        ],
+    ),
+    silent(
         "CAP102", "the server was captured and had nothing to say",
         flows=[flow("a", protocol="mqtt", bytes_to_client=0, handshake_seen=True)],
         messages=[message("a", 1, protocol="mqtt")],
