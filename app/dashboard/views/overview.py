@@ -202,9 +202,7 @@ def _stands_out(lines: Sequence[Line]) -> None:
     """Facts without a severity."""
     if lines:
         st.subheader("What stands out", anchor=False)
-        line(
-            "Values that differ from those of likes, or from what is usual for the same: facts, not findings.", "quiet"
-        )
+        line(WHAT_STANDS_OUT, "quiet")
         for one in lines:
             line(without_folder(one.text))
 
