@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column, Table, columns_of
+from wirewitness.analyser.tables.mqtt_clients import CLIENT_TABLES
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
 from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
@@ -394,4 +395,5 @@ MQTT_TABLES = (
     _SESSIONS,
     _ACTIVE_SUBSCRIPTIONS,
     _RETAINED,
+    *CLIENT_TABLES,
 )

@@ -159,6 +159,12 @@ DELIVERIES = StageTables(
     reads=("mqtt_connections", "mqtt_subscriptions"),
     new=_OF_SESSIONS,
 )
+_OF_CLIENTS = ("mqtt_wills", "mqtt_dropped_filters", "mqtt_topic_rounds", "mqtt_client_subscribes")
+MQTT_CLIENTS = StageTables(
+    makes=_OF_CLIENTS,
+    reads=("mqtt_connections", "mqtt_subscriptions", "mqtt_publishes"),
+    new=_OF_CLIENTS,
+)
 CURSORS = StageTables(
     makes=("mongo_cursors", "mongo_transactions", "mongo_servers"),
     reads=("mongo_commands",),
@@ -188,6 +194,7 @@ TITLES = {
     CLIENT_REQUESTS.makes: "requests of each client",
     PAUSES.makes: "pauses of members",
     DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
+    MQTT_CLIENTS.makes: "what MQTT's clients do over time",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     MONGO_USE.makes: "MongoDB commands of each application, and what they meet",
     ENDS.makes: "how connections ended",

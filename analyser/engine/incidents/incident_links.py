@@ -233,6 +233,7 @@ LINKS: tuple[Link, ...] = (
     Link("MQT109", ("MQT111", "MQT114", "MQT115"), ("flow", "client")),
     Link("MQT120", ("MQT115", "MQT123"), ("topic", "client")),
     Link("MQT122", ("MQT114", "NET103"), _CLIENT),
+    Link("MQT130", ("MQT115",), ("topic",)),
     # An application of MongoDB: how it asks comes before what that costs.
     Link("MON102", ("MON103", "MON107", "MON112", "NET103"), ("client",), of=_MONGO_LOSES_CONNECTIONS),
     Link("MON116", ("MON101", "MON103", "MON107", "MON112", "MON114", "TCP103"), ("server",)),

@@ -4,42 +4,30 @@ In: the views `in_publishes`, `mqtt_connections`, `mqtt_subscriptions`, `flows`.
 `mqtt_retained`.
 
 A PUBLISH with RETAIN replaces what the server keeps for its topic, one without payload removes it (MQTT 3.1.1 and 5.0:
-section 3.3.1.3); a message expiry interval ends it (5.0: 3.3.2.3.3). A will with Will Retain is set when its connection
-ends without a DISCONNECT of the client, or with one of reason 0x04, and after the Will Delay Interval unless the
-session goes on by then (3.1.2.5, 3.1.3.2.2): that step is what the specification asks of the server, since its own acts
-are not on the wire. What a server sends as retained and nobody in the capture had set is a step from then on (set_by
-unseen), but for connections that ask for RETAIN as published, and those of bridges, where the flag means something
-else. The same content
-set again is no other step.
+section 3.3.1.3); a message expiry interval ends it (5.0: 3.3.2.3.3). A will with Will Retain is set when it is due
+(`wills.py`): that step is what the specification asks of the server, since its own acts are not on the wire. What a
+server sends as retained and nobody in the capture had set is a step from then on (set_by unseen), but for connections
+that ask for RETAIN as published, and those of bridges, where the flag means something else. The same content set again
+is no other step.
 """
 
 from __future__ import annotations
 
 from wirewitness.analyser.mqtt.facts.events import TAKEN
+from wirewitness.analyser.mqtt.facts.wills import FIRED
 
 _PUBLISHED = f"""
     SELECT server_address, server_port, topic, epoch_ns(ts) AS at_ns, 'publish' AS set_by, payload_bytes, payload_crc32,
            qos, message_expiry_s, client_id, client_address, client_port, flow_id, message_id, file, packet
     FROM in_publishes WHERE direction = 'client_to_server' AND retain AND topic IS NOT NULL AND {TAKEN}"""
 
-# When the server has to publish a will: with the connection's end, or so much later as the client asked for.
-_WILLS = """
+# When the server has to publish a will.
+_WILLS = f"""
     SELECT server_address, server_port, will_topic AS topic, fires AS at_ns, 'will' AS set_by,
            will_payload_bytes AS payload_bytes, NULL::BIGINT AS payload_crc32, will_qos AS qos,
            NULL::BIGINT AS message_expiry_s, client_id, client_address, client_port, flow_id,
            NULL::VARCHAR AS message_id, file, packet
-    FROM (
-        SELECT *, CASE WHEN next_ns < due THEN CASE WHEN NOT next_present THEN next_ns END ELSE due END AS fires
-        FROM (
-            SELECT *, epoch_ns(coalesce(ts_closed, ts_disconnect)) + 1_000_000_000 * CASE WHEN version = '5.0' THEN
-                       least(coalesce(will_delay_s, 0), coalesce(server_session_expiry_s, session_expiry_s, 0))
-                       ELSE 0 END AS due,
-                   epoch_ns(lead(ts) OVER of_client) AS next_ns, lead(session_present) OVER of_client AS next_present
-            FROM mqtt_connections WHERE connect_seen AND error_code = 0
-            WINDOW of_client AS (PARTITION BY server_address, coalesce(nullif(client_id, ''), flow_id) ORDER BY ts))
-        WHERE will_retain AND will_topic IS NOT NULL
-            AND (disconnected_by IS DISTINCT FROM 'client' OR disconnect_reason_code = 4))
-    WHERE fires <= (SELECT max(epoch_ns(ts_last)) FROM flows)"""
+    FROM ({FIRED}) WHERE will_retain AND fires <= (SELECT max(epoch_ns(ts_last)) FROM flows)"""
 
 # What a server sent as retained, the first time that it did with this content.
 _SENT = """

@@ -2,7 +2,8 @@
 
 Finds
     Messages that the server sends to a client and that this client publishes again with the same topic and payload,
-    each time that it gets them.
+    each time that it gets them; and payloads that go round over several topics, copied from one to the next by one
+    client or several.
 
 Why it matters
     Two bridges in a circle, or a program that publishes to what it subscribes to, make one message an endless stream:
@@ -16,9 +17,12 @@ How it decides
     most 0.1 s (circle_within_s) after their client had got it, so that nobody makes it anew. That is so of bridges in a
     circle, each of which gets what it published and what the others did; a device that repeats a value, and gets its
     own and that of a second one, publishes it before it gets it.
+    Over several topics, by the fact `mqtt_topic_rounds`: at least 20 publishes on each of these topics, and four fifths
+    of all there, are of a payload that the server had sent to that client on another of them, after it was published
+    there; and the client took back_within_s at most in the median. Or each copy goes to a longer topic.
 
 False alarms
-    Two programs that answer each other with equal messages on one topic.
+    Two programs that answer each other with equal messages.
 
 References
     MQTT 5.0: section 3.8.3.1 (No Local, made for bridges); Mosquitto: bridges, topic in, out, both.
@@ -32,13 +36,14 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text, period_text
-from wirewitness.analyser.base.words import count, printable
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
+ROUNDS = "mqtt_topic_rounds"
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5
 CIRCLE_LEAST = 0.3  # published for each that it got, where a client in a circle gets all of it up to three times
 ROWS_MOST = 5000  # of one client, message and direction: counts beyond are at least so many
@@ -64,7 +69,10 @@ def detect(
     circle_within_s: float = 0.1,
     closed_share: float = 0.9,
 ) -> Iterator[Finding]:
-    """At most one finding for this topic."""
+    """At most one finding of each kind for this topic."""
+    rings = [row for row in rows_of(frames[ROUNDS]) if row["handled_ms"] <= back_within_s * 1000]
+    if rings and len(rings) == len(rows_of(frames[ROUNDS])):
+        yield _ring(rings)
     messages: dict[tuple[object, ...], dict[str, list[Row]]] = {}
     for row in rows_of(frames["mqtt_publishes"]):
         clients = messages.setdefault((row["payload_crc32"], row["payload_bytes"]), {})
@@ -176,6 +184,50 @@ def _finding(loops: list[_Loop]) -> Finding:
     )
 
 
+def _ring(rows: list[Row]) -> Finding:
+    """Over several topics."""
+    first = max(rows, key=lambda row: int(row["copies_count"]))
+    copies = sum(row["copies_count"] for row in rows)
+    every = {row[name] for row in rows for name in ("to_topic", "from_topic")}
+    topics = [printable(one, 60) for one in sorted(every)]
+    ways = [
+        f"{client_text(row)} publishes on {printable(row['to_topic'], 60)} what it got on "
+        f"{printable(row['from_topic'], 60)} ({count(row['copies_count'], 'time')}, {ms_text(row['handled_ms'])} later)"
+        for row in rows[:3]
+    ]
+    over = count(max(row["topics"] for row in rows), "topic") if first["topics"] > 1 else count(len(topics), "topic")
+    since, until = min(row["ts"] for row in rows), max(row["ts_last"] for row in rows)
+    names = names_text([short(topic) for topic in topics], 2)
+    return RULE.finding(
+        subject={"server": first["server_address"], "topic": first["topic"]},
+        title=f"Message loop over {over}, {names}: {copies:,} copies, {client_title(first)}",
+        sentence=(
+            f"{count(first['values_count'], 'payload')} of {server_text(first)} {_go(first)} round over {over}: "
+            f"{'; '.join(ways)}. {count(copies, 'copy', 'copies')}, {period_text(since, until)}."
+        ),
+        next_step=(
+            "Look at these clients: two rules or bridges that copy topics into each other. Let the topics go one way, "
+            "or mark what was copied and leave it alone."
+        ),
+        proof=Proof(since, until, evidence_of(rows)),
+        numbers={
+            "client_id": first["client_id"],
+            "address": first["client_address"],
+            "server": server_of(first),
+            "records_again": copies,
+            "most_in_window": first["rounds_most"],
+            "gap_ms": round(first["handled_ms"], 3),
+            "topics": topics[:20],
+            "where": topics[0],
+            "clients": [client_numbers(row, copies=row["copies_count"]) for row in rows[:20]],
+        },
+    )
+
+
+def _go(row: Row) -> str:
+    return "goes" if row["values_count"] == 1 else "go"
+
+
 _OF_A_LOOP = """topic IS NOT NULL AND payload_crc32 IS NOT NULL AND NOT dup
     AND NOT (retain AND direction = 'server_to_client')"""
 _MESSAGE = "server_address, topic, payload_crc32, payload_bytes"
@@ -220,9 +272,14 @@ RULE = Rule(
             "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
             "payload_bytes", "payload_crc32", "message_id", "file", "packet",
         ),
+        ROUNDS: (
+            "ts", "ts_last", "to_topic", "from_topic", "topics", "values_count", "copies_count", "rounds_most",
+            "handled_ms", "client_id", "client_address", "client_port", "version", "server_port", "message_id", "file",
+            "packet",
+        ),
     },
     partition_by=("server_address", "topic"),
     detect=detect,
     rows={"mqtt_publishes": _ROUND},
-    suspects="SELECT server_address, topic FROM r_mqtt_publishes",
+    suspects=f"SELECT server_address, topic FROM r_mqtt_publishes UNION SELECT server_address, topic FROM r_{ROUNDS}",
 )  # fmt: skip

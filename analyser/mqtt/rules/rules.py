@@ -29,6 +29,11 @@ from wirewitness.analyser.mqtt.rules import (
     mqt123_bloat,
     mqt124_poison_message,
     mqt125_one_topic,
+    mqt126_old_will,
+    mqt127_dropped_filter,
+    mqt128_subscribes_again,
+    mqt129_one_in_flight,
+    mqt130_reaches_nobody,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -57,4 +62,9 @@ RULES: tuple[Rule, ...] = (
     mqt123_bloat.RULE,
     mqt124_poison_message.RULE,
     mqt125_one_topic.RULE,
+    mqt126_old_will.RULE,
+    mqt127_dropped_filter.RULE,
+    mqt128_subscribes_again.RULE,
+    mqt129_one_in_flight.RULE,
+    mqt130_reaches_nobody.RULE,
 )

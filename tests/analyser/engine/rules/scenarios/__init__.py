@@ -21,6 +21,7 @@ from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_N
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRES, MQTT_CLIENTS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_topics import MQTT_TOPICS_FIRES, MQTT_TOPICS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_waiting import MQTT_WAITING_FIRES, MQTT_WAITING_NEAR_MISSES
@@ -48,6 +49,7 @@ FIRES: list[Scenario] = [
     *MQTT_SESSIONS_FIRES,
     *MQTT_TOPICS_FIRES,
     *MQTT_WAITING_FIRES,
+    *MQTT_CLIENTS_FIRES,
     *MONGO_FIRES,
     *MONGO_USE_FIRES,
 ]
@@ -70,6 +72,7 @@ NEAR_MISSES: list[Scenario] = [
     *MQTT_SESSIONS_NEAR_MISSES,
     *MQTT_TOPICS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
+    *MQTT_CLIENTS_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
     *MONGO_USE_NEAR_MISSES,
 ]

@@ -1,0 +1,144 @@
+"""Tables of what MQTT's clients do over time: wills, filters that are gone, messages that come back."""
+
+from __future__ import annotations
+
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import (
+    CLIENT_ADDRESS,
+    CLIENT_PORT,
+    FLOW_ID,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+    ts_column,
+)
+
+
+def _text(name: str, meaning: str) -> Column:
+    return Column(name, "string", meaning, "context")
+
+
+def _count(name: str, meaning: str) -> Column:
+    return Column(name, "int64", meaning, "context")
+
+
+def _flag(name: str, meaning: str) -> Column:
+    return Column(name, "bool", meaning, "context")
+
+
+def _time(name: str, meaning: str) -> Column:
+    return Column(name, "time", meaning, "context", unit="UTC")
+
+
+_CLIENT = (
+    _text("client_id", "client id"),
+    CLIENT_ADDRESS,
+    CLIENT_PORT,
+    _text("version", "3.1, 3.1.1 or 5.0"),
+)
+_SERVER = (SERVER_ADDRESS, SERVER_PORT)
+_PLACE = (_text("file", "capture file of `packet`"), _count("packet", "packet of the CONNECT: number in its file"))
+
+_WILLS = Table(
+    "mqtt_wills",
+    "one row per will that a server had to publish: when, who saw it, who came after its client, what became of it",
+    (
+        FLOW_ID,
+        ts_column("when it was due: its connection ended without DISCONNECT, and its delay was over", "context"),
+        _text("topic", "topic of the will"),
+        _flag("retain", "the will is to be retained"),
+        Column("payload_bytes", "int64", "size of its payload", "context", unit="bytes"),
+        *_CLIENT,
+        _count("births", "messages of its client id on that topic before"),
+        _time("ts_sent", "when the server sent it to a subscriber; null: nobody was seen to get it"),
+        _text("sent_message_id", "messages.message_id of that PUBLISH"),
+        _text("next_flow_id", "the connection after of its client id, or the only other one with this will topic"),
+        _text("next_client_id", "its client id"),
+        _text("next_client_address", "its IP address"),
+        _count("next_client_port", "its port"),
+        _time("ts_next", "its CONNACK"),
+        _time("ts_next_until", "until when it lived, or was seen"),
+        _text("newer_message_id", "what that connection had published on the topic when the will came over it"),
+        _time("ts_newer", "its time"),
+        _time("ts_corrected", "next message of a client on the topic; null: none"),
+        _count("served", "how often the server sent it as retained until then, from 3 s after that connection began"),
+        _text("served_message_id", "messages.message_id of the first of these"),
+        _time("ts_served", "its time"),
+        *_SERVER,
+        *_PLACE,
+    ),
+    ("ts", "flow_id"),
+    "mqtt",
+)
+_DROPPED_FILTERS = Table(
+    "mqtt_dropped_filters",
+    "one row per connection and topic filter that its client id had on the one before and has no more",
+    (
+        FLOW_ID,
+        ts_column("its CONNACK", "context"),
+        _time("ts_until", "until when it lived, or was seen"),
+        *_CLIENT,
+        _flag("clean_start", "clean session or clean start of the connection"),
+        _flag("session_present", "the server had a session for it"),
+        _text("flow_before", "flow_id of the connection on which it had the filter"),
+        _text("topic_filter", "topic filter as sent"),
+        _text("matching_filter", "what topics are matched with"),
+        _count("qos", "QoS that had been granted"),
+        _count("filters_now", "filters that the connection subscribed to"),
+        _count("filters_new", "of these, filters that the connection before did not have"),
+        _count("messages", "messages of others that matched it from the CONNACK on"),
+        _count("messages_late", "of these, those after the time at which it would have subscribed again"),
+        _text("topic", "topic of such a message"),
+        _text("first_message_id", "mqtt_publishes.message_id of the first of them"),
+        _text("last_message_id", "likewise of the last"),
+        _text("exchange_id", "exchange of the SUBSCRIBE on the connection before"),
+        *_SERVER,
+        *_PLACE,
+    ),
+    ("ts", "flow_id", "topic_filter"),
+    "mqtt",
+)
+_TOPIC_ROUNDS = Table(
+    "mqtt_topic_rounds",
+    "one row per client and topic on which it published again what it had got on another topic, round and round",
+    (
+        _text("message_id", "messages.message_id of its first copy"),
+        ts_column("time of its first copy", "context"),
+        _time("ts_last", "time of its last copy"),
+        _text("topic", "first topic of all on which these go round: rows with the same belong together"),
+        _text("to_topic", "topic of its copies; the first of them where each is longer than the one before"),
+        _text("from_topic", "topic on which it had got them; likewise"),
+        _count("topics", "topics of its copies"),
+        _count("values_count", "different payloads"),
+        _count("copies_count", "copies"),
+        _count("rounds_most", "the most of one payload and topic"),
+        Column("handled_ms", "float64", "middle time from getting it to publishing it", "context", unit="ms"),
+        *_CLIENT,
+        *_SERVER,
+        _text("file", "capture file of `packet`"),
+        _count("packet", "packet of the first copy: number in its file"),
+    ),
+    ("ts", "message_id", "to_topic"),
+    "mqtt",
+)
+_CLIENT_SUBSCRIBES = Table(
+    "mqtt_client_subscribes",
+    "one row per client (client id and address) that subscribed: how often, and what of it changed nothing",
+    (
+        ts_column("time of the first SUBSCRIBE", "context"),
+        _time("ts_last", "time of the last one"),
+        *_CLIENT,
+        _count("subscribes", "its SUBSCRIBE packets"),
+        _count("without_effect", "of these, those whose filters it had already on that connection, options and all"),
+        _count("again", "of these, those whose filters it had just given up"),
+        _count("connections", "connections that they went on"),
+        _text("topic_filter", "a filter of the first of those without effect, or asked for again"),
+        _count("retained", "retained messages that the server sent to this client"),
+        _text("exchange_id", "exchange of the first of those without effect, else of the first one"),
+        _text("last_exchange_id", "exchange of the last one"),
+        *_SERVER,
+    ),
+    ("ts", "client_address", "client_id"),
+    "mqtt",
+)
+
+CLIENT_TABLES = (_WILLS, _DROPPED_FILTERS, _TOPIC_ROUNDS, _CLIENT_SUBSCRIBES)

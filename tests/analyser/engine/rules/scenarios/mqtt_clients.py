@@ -1,0 +1,226 @@
+"""Scenarios of MQTT about what clients do over time: wills, filters, subscriptions, rounds, one message at a time."""
+
+from __future__ import annotations
+
+from tests.analyser.engine.rules.scenarios.build_mqtt import (
+    Row,
+    connection,
+    flow_of,
+    publish,
+    subscribe,
+    to_client,
+)
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+BOARD = {"client_id": "board-1", "client_address": "10.2.0.2"}
+OFFLINE, ONLINE = {"payload_crc32": 111, "payload_bytes": 7}, {"payload_crc32": 222, "payload_bytes": 6}
+
+
+def with_flows(**rows: list[Row]) -> dict[str, list[Row]]:
+    """The rows with one of `flows` for each connection."""
+    return {**rows, "flows": [flow_of(row) for row in rows["mqtt_connections"]]}
+
+
+def old_will(
+    birth: float | None = 21, again: float | None = None, new_id: str = "sensor-1-b", back: float = 20, **more: object
+) -> dict[str, list[Row]]:
+    """A device whose path dies at 10 s comes back at 20 s under another id, and says so; at 100 s the server gives the
+    old connection up and sends its will. again: when the device publishes its state once more."""
+    will = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": True}
+    old = connection("o", 0, 100, client_id="sensor-1-a", closed_by="server", ts_closed=None, **will)
+    old |= {"ts_closed": old["observed_until"], "ts_last_from_client": connection("x", 0, 10)["observed_until"]}
+    new = connection("n", back, 400, **{"client_id": new_id, **will, **more})
+    board = connection("s", 0, 400, client_id="board-1", address="10.2.0.2")
+    said = [] if birth is None else [(birth, ONLINE)]
+    said += [] if again is None else [(again, ONLINE)]
+    rows = [publish(at, "n", "dev/1/state", retain=True, client_id=new_id, **what) for at, what in said]
+    rows += [to_client(at + 0.01, "s", topic="dev/1/state", **BOARD, **what) for at, what in said]
+    rows.append(to_client(100.01, "s", topic="dev/1/state", **BOARD, **OFFLINE))
+    return with_flows(
+        mqtt_connections=[old, new, board],
+        mqtt_subscriptions=[subscribe(1, "s", "dev/#", **BOARD)],
+        mqtt_publishes=rows,
+    )
+
+
+def will_left(served: float = 60, birth: float | None = None, retain: bool = True) -> dict[str, list[Row]]:
+    """A device dies at 10 s and is back at 20 s with the same id; a later subscriber gets its will as retained."""
+    will = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": retain}
+    old = connection("o", 0, 10, closed_by="client", **will)
+    new = connection("n", 20, 400, **will)
+    board = connection("s", 0, 400, client_id="board-1", address="10.2.0.2")
+    late = connection("t", served - 1, 400, client_id="board-2", address="10.2.0.3")
+    rows = [to_client(10.01, "s", topic="dev/1/state", **BOARD, **OFFLINE)]
+    if birth is not None:
+        rows.append(publish(birth, "n", "dev/1/state", retain=True, **ONLINE))
+    got = OFFLINE if birth is None or birth > served else ONLINE
+    rows.append(to_client(served, "t", topic="dev/1/state", retain=True, client_id="board-2", **got))
+    return with_flows(mqtt_connections=[old, new, board, late], mqtt_publishes=rows)
+
+
+def back_without(
+    count: int = 8,
+    subscribed: tuple[str, ...] = (),
+    present: bool = False,
+    lives: float = 200,
+    by: str = "p",
+    before: str = "room/#",
+) -> dict[str, list[Row]]:
+    """A subscriber comes back at 30 s and subscribes to these; `count` messages are published from 40 s on."""
+    first = connection("s", 0, 25, client_id="board-1", address="10.2.0.2", closed_by="client", clean_start=False)
+    second = connection("t", 30, lives, client_id="board-1", address="10.2.0.2", clean_start=False,
+                        session_present=present)  # fmt: skip
+    who = {} if by == "p" else BOARD
+    return with_flows(
+        mqtt_connections=[first, second, connection("p")],
+        mqtt_subscriptions=[
+            subscribe(1, "s", before, granted_qos=0, **BOARD),
+            *(subscribe(30.5 + n / 100, "t", name, **BOARD) for n, name in enumerate(subscribed)),
+        ],
+        mqtt_publishes=[publish(40 + n, by, **who) for n in range(count)],
+    )  # fmt: skip
+
+
+def subscribing(count: int, every: float = 1, flows: int = 1, **more: object) -> list[Row]:
+    """A client that subscribes to one filter so often, on so many connections in turn."""
+    return [subscribe(10 + n * every, f"s{n % flows}", "cfg/#", **BOARD, **more) for n in range(count)]
+
+
+def giving_up(count: int) -> list[Row]:
+    """A client that subscribes and unsubscribes in turn."""
+    rows: list[Row] = []
+    for n in range(count):
+        asked = subscribe(10 + n, "s0", "reply/7", **BOARD)
+        over = subscribe(10.5 + n, "s0", "reply/7", **BOARD) | {"event": "unsubscribe", "granted_qos": None}
+        rows += [asked, over]
+    return rows
+
+
+def ring(*topics: str, rounds: int = 30, every: float = 0.2, after: float = 0.01, anew: bool = False) -> list[Row]:
+    """One payload that goes round over these topics: client n publishes on topic n + 1 what it got on topic n. anew:
+    the first topic gets it from a sensor each time, and nobody copies it back."""
+    value = {"payload_crc32": 77, "payload_bytes": 20}
+    rows = [publish(9.9, "w", topics[0], client_id="writer", client_address="10.2.0.9", **value)]
+    at = 10.0
+    for _ in range(rounds):
+        for place, topic in enumerate(topics):
+            who = {"client_id": f"copier-{place}", "client_address": f"10.2.1.{place}"}
+            after_this = topics[(place + 1) % len(topics)]
+            rows.append(to_client(at, f"k{place}", topic=topic, **who, **value))
+            if anew and after_this == topics[0]:
+                who = {"client_id": "writer", "client_address": "10.2.0.9"}
+                rows.append(publish(at + every, "w", after_this, **who, **value))
+            else:
+                rows.append(publish(at + after, f"k{place}", after_this, **who, **value))
+            at += after + 0.002
+        at += every
+    return rows
+
+
+def prefixed(rounds: int) -> list[Row]:
+    """A bridge that puts a prefix before the topic of what it gets, and gets that too."""
+    value, bridge = {"payload_crc32": 77, "payload_bytes": 20}, {"client_id": "bridge", "client_address": "10.2.1.1"}
+    rows = [publish(9.9, "w", "t", client_id="writer", client_address="10.2.0.9", **value)]
+    for n in range(rounds):
+        topic = "a/" * n + "t"
+        rows.append(to_client(10 + n * 0.1, "k", topic=topic, **bridge, **value))
+        rows.append(publish(10.005 + n * 0.1, "k", f"a/{topic}", **bridge, **value))
+    return rows
+
+
+def one_by_one(
+    count: int, way_ms: float, step_ms: float, in_flight: int = 1, lives: float = 0, **more: object
+) -> dict[str, list[Row]]:
+    """A publisher of QoS 1 over a way of `way_ms` that sends a message each `step_ms`."""
+    sender = connection("p", 0, lives or 2 + count * step_ms / 1000, max_in_flight_from_client=in_flight)
+    sent = [
+        publish(1 + n * step_ms / 1000, "p", qos=1, handshake="complete", in_flight=in_flight, packet_identifier=n + 1,
+                message_id=f"pc{n}", completed_ms=way_ms, **more)
+        for n in range(count)
+    ]  # fmt: skip
+    return {
+        "mqtt_connections": [sender],
+        "flows": [flow_of(sender, handshake_ms=way_ms)],
+        "mqtt_publishes": sent,
+    }
+
+
+def dropped(count: int = 6, reached: int = 0, qos: int = 1, **more: object) -> dict[str, list[Row]]:
+    """Messages on a topic that two subscribers want; the first `reached` come, and other topics do."""
+    sender = connection("p")
+    boards = [connection(f"s{n}", client_id=f"board-{n}", address=f"10.2.0.{n + 2}") for n in (0, 1)]
+    who = [{"client_id": f"board-{n}", "client_address": f"10.2.0.{n + 2}"} for n in (0, 1)]
+    sent = [
+        publish(10 + n, "p", "alarm/fire", qos=qos, handshake="complete" if qos else "none", payload_crc32=n,
+                packet_identifier=n + 1, reason_code=0, **more)
+        for n in range(count)
+    ]  # fmt: skip
+    other = [publish(10.5 + n, "p", "room/heat", payload_crc32=100 + n) for n in range(count)]
+    got = [
+        to_client(10.51 + n, f"s{m}", topic="room/heat", payload_crc32=100 + n, **who[m])
+        for n in range(count) for m in (0, 1)
+    ]  # fmt: skip
+    got += [
+        to_client(10.01 + n, f"s{m}", topic="alarm/fire", payload_crc32=n, **who[m])
+        for n in range(reached) for m in (0, 1)
+    ]  # fmt: skip
+    return with_flows(
+        mqtt_connections=[sender, *boards],
+        mqtt_subscriptions=[subscribe(2, f"s{m}", "#", **who[m]) for m in (0, 1)],
+        mqtt_publishes=[*sent, *other, *got],
+    )
+
+
+MQTT_CLIENTS_FIRES: list[Scenario] = [
+    fires("MQT126", "warning", "the old connection's will after the birth under another id", **old_will()),
+    fires("MQT126", "warning", "and the device publishes again a minute later", **old_will(again=160)),
+    fires("MQT126", "warning", "a retained will is served while its client is back", **will_left()),
+    fires("MQT127", "warning", "nothing subscribed after a reconnect", **back_without()),
+    fires("MQT127", "info", "another filter instead", **back_without(subscribed=("hall/#",))),
+    fires("MQT128", "info", "the same SUBSCRIBE 20 times beside much else",
+          mqtt_subscriptions=subscribing(20),
+          mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=900)]),
+    fires("MQT128", "warning", "hardly anything but SUBSCRIBE",
+          mqtt_subscriptions=subscribing(60),
+          mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=70,
+                                       server_messages=70)]),
+    fires("MQT128", "info", "given up and asked for again",
+          mqtt_subscriptions=giving_up(15),
+          mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=900)]),
+    fires("MQT120", "warning", "two copiers in a ring of two topics", mqtt_publishes=ring("a/x", "b/x")),
+    fires("MQT120", "warning", "three copiers in a ring of three topics", mqtt_publishes=ring("a/x", "b/x", "c/x")),
+    fires("MQT120", "warning", "a bridge that puts a prefix before", mqtt_publishes=prefixed(30)),
+    fires("MQT129", "warning", "two hundred messages over 80 ms", **one_by_one(200, 80, 82)),
+    fires("MQT129", "info", "for a short time", **one_by_one(60, 80, 82, lives=60)),
+    fires("MQT130", "warning", "six alarms that nobody gets", **dropped()),
+]  # fmt: skip
+
+MQTT_CLIENTS_NEAR_MISSES: list[Scenario] = [
+    silent("MQT126", "the will comes before the birth", **old_will(birth=101)),
+    silent("MQT126", "another device shares the topic, and was there before", **old_will(back=5)),
+    silent("MQT126", "the device comes back after its will", **will_left(birth=21)),
+    silent("MQT126", "a subscriber comes a second after the device", **will_left(served=21.5)),
+    silent("MQT126", "the will was not retained", **will_left(retain=False)),
+    silent("MQT127", "it subscribes again", **back_without(subscribed=("room/#",))),
+    silent("MQT127", "it subscribes to more than before", **back_without(subscribed=("#",))),
+    silent("MQT127", "the server has its session", **back_without(present=True)),
+    silent("MQT127", "nothing more is published", **back_without(count=0)),
+    silent("MQT127", "it publishes itself", **back_without(by="t")),
+    silent("MQT127", "other topics", **back_without(before="hall/+")),
+    silent("MQT127", "the capture ends too soon", **back_without(count=0, lives=32)),
+    silent("MQT128", "a SUBSCRIBE on each of 20 connections", mqtt_subscriptions=subscribing(20, flows=20)),
+    silent("MQT128", "nine times", mqtt_subscriptions=subscribing(9)),
+    silent("MQT128", "thirty filters one by one",
+           mqtt_subscriptions=[subscribe(10 + n, "s0", f"cfg/{n}", **BOARD) for n in range(30)]),
+    silent("MQT120", "a value that is copied on and made anew", mqtt_publishes=ring("a/x", "b/x", anew=True)),
+    silent("MQT120", "a request and a response once a second",
+           mqtt_publishes=ring("a/x", "b/x", after=0.6)),
+    silent("MQT120", "fifteen rounds", mqtt_publishes=ring("a/x", "b/x", rounds=15)),
+    silent("MQT129", "several in flight", **one_by_one(200, 80, 82, in_flight=4)),
+    silent("MQT129", "a message a second", **one_by_one(200, 80, 1000)),
+    silent("MQT129", "a short way", **one_by_one(200, 1, 1.1)),
+    silent("MQT129", "faster than the way", **one_by_one(200, 80, 20)),
+    silent("MQT130", "one of them came", ("MQT115", "warning"), **dropped(reached=1)),
+    silent("MQT130", "QoS 0", ("MQT115", "warning"), **dropped(qos=0)),
+    silent("MQT130", "three messages", ("MQT115", "warning"), **dropped(count=3)),
+]  # fmt: skip
