@@ -159,10 +159,13 @@ DELIVERIES = StageTables(
     reads=("mqtt_connections", "mqtt_subscriptions"),
     new=_OF_SESSIONS,
 )
-_OF_CLIENTS = ("mqtt_wills", "mqtt_dropped_filters", "mqtt_topic_rounds", "mqtt_client_subscribes")
+_OF_CLIENTS = (
+    "mqtt_wills", "mqtt_dropped_filters", "mqtt_topic_rounds", "mqtt_client_subscribes", "mqtt_server_pauses",
+    "mqtt_publisher_habits",
+)  # fmt: skip
 MQTT_CLIENTS = StageTables(
     makes=_OF_CLIENTS,
-    reads=("mqtt_connections", "mqtt_subscriptions", "mqtt_publishes"),
+    reads=("mqtt_connections", "mqtt_subscriptions", "mqtt_publishes", "exchanges", "flows"),
     new=_OF_CLIENTS,
 )
 CURSORS = StageTables(

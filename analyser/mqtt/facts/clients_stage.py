@@ -9,13 +9,22 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import MQTT_CLIENTS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
-from wirewitness.analyser.mqtt.facts import dropped_filters, repeated_subscribes, topic_rounds, wills
+from wirewitness.analyser.mqtt.facts import (
+    dropped_filters,
+    publisher_habits,
+    repeated_subscribes,
+    server_pauses,
+    topic_rounds,
+    wills,
+)
 
 MADE = {
     "mqtt_wills": Made(wills.ASKS, wills.STEPS, wills.ROWS),
     "mqtt_dropped_filters": Made(dropped_filters.ASKS, dropped_filters.STEPS, dropped_filters.ROWS),
     "mqtt_topic_rounds": Made(topic_rounds.ASKS, topic_rounds.STEPS, topic_rounds.ROWS),
     "mqtt_client_subscribes": Made(repeated_subscribes.ASKS, repeated_subscribes.STEPS, repeated_subscribes.ROWS),
+    "mqtt_server_pauses": Made(server_pauses.ASKS, server_pauses.STEPS, server_pauses.ROWS),
+    "mqtt_publisher_habits": Made(publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS),
 }
 
 

@@ -34,6 +34,10 @@ from wirewitness.analyser.mqtt.rules import (
     mqt128_subscribes_again,
     mqt129_one_in_flight,
     mqt130_reaches_nobody,
+    mqt131_client_gave_up,
+    mqt132_server_paused,
+    mqt133_publisher_stopped,
+    mqt134_other_habit,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -67,4 +71,8 @@ RULES: tuple[Rule, ...] = (
     mqt128_subscribes_again.RULE,
     mqt129_one_in_flight.RULE,
     mqt130_reaches_nobody.RULE,
+    mqt131_client_gave_up.RULE,
+    mqt132_server_paused.RULE,
+    mqt133_publisher_stopped.RULE,
+    mqt134_other_habit.RULE,
 )

@@ -224,3 +224,151 @@ MQTT_CLIENTS_NEAR_MISSES: list[Scenario] = [
     silent("MQT130", "QoS 0", ("MQT115", "warning"), **dropped(qos=0)),
     silent("MQT130", "three messages", ("MQT115", "warning"), **dropped(count=3)),
 ]  # fmt: skip
+
+
+def gives_up(waits: tuple[float, ...], late: float | None = None, operation: str = "CONNECT") -> dict[str, list[Row]]:
+    """A client that connects again and again and closes so long after its request; late: when the answer came."""
+    rows, asked = [], []
+    for n, wait in enumerate(waits):
+        flow, start = f"g{n}", 10.0 + 30 * n
+        rows.append(connection(flow, start, start + wait, closed_by="client", error_code=None))
+        asked.append(
+            {
+                **{name: rows[-1][name] for name in ("client_id", "client_address", "client_port")},
+                "server_address": "10.2.0.9", "server_port": 1883, "flow_id": flow, "protocol": "mqtt",
+                "exchange_id": f"{flow}-c-0", "request_message_id": f"{flow}-c-0", "request_file": "incident.pcapng",
+                "request_packet": n + 1, "direction": "client_to_server", "operation": operation,
+                "ts": rows[-1]["ts"], "answer_due": True, "status": "unanswered" if late is None else "ok",
+                "late": late is not None,
+                "ts_response": None if late is None else connection("x", start, start + late)["observed_until"],
+                "latency_ms": None if late is None else late * 1000,
+            }
+        )  # fmt: skip
+    return with_flows(mqtt_connections=rows) | {"exchanges": asked}
+
+
+def paused(
+    clients: int = 3, waited: float = 6, other: bool = False, closed: bool = False, answered: bool = True
+) -> dict[str, list[Row]]:
+    """Clients that ping each 5 s and are answered at once; from 102 s on the server sends nothing for a time. other: it
+    goes on sending messages to another client; closed: it ended these connections."""
+    rows, asked = [], []
+    for n in range(clients):
+        more = {"closed_by": "server", "ts_closed": connection("x", 0, 103)["observed_until"]} if closed else {}
+        rows.append(connection(f"q{n}", 0, 300, client_id=f"c-{n}", address=f"10.2.0.{n + 1}", **more))
+        for k in range(40):
+            at = 10 + 5 * k + n / 10
+            stalls = 102 <= at < 102 + waited
+            end = 102 + waited + n / 100 if stalls else at + 0.01
+            asked.append(
+                {
+                    "client_id": f"c-{n}", "client_address": f"10.2.0.{n + 1}", "server_address": "10.2.0.9",
+                    "server_port": 1883, "flow_id": f"q{n}", "protocol": "mqtt", "exchange_id": f"q{n}-c-{k}",
+                    "request_message_id": f"q{n}-c-{k}", "request_file": "incident.pcapng", "request_packet": k,
+                    "direction": "client_to_server", "operation": "PINGREQ",
+                    "ts": connection("x", 0, at)["observed_until"],
+                    "answer_due": True, "status": "ok" if answered or not stalls else "unanswered", "late": False,
+                    "ts_response": connection("x", 0, end)["observed_until"] if answered or not stalls else None,
+                    "latency_ms": (end - at) * 1000 if answered or not stalls else None,
+                }
+            )  # fmt: skip
+    sent = [to_client(100 + n / 2, "z", client_id="other") for n in range(30)] if other else []
+    return with_flows(mqtt_connections=rows) | {"exchanges": asked, "mqtt_publishes": sent}
+
+
+def fleet(
+    devices: int = 5,
+    until: tuple[float, ...] = (),
+    jitter: float = 0.0,
+    topic: str = "plant/line{}/temp",
+    every: float = 1,
+) -> dict[str, list[Row]]:
+    """Devices that publish each second for 200 s, the first ones only until then; all are heard to the end."""
+    rows, sent = [], []
+    for n in range(devices):
+        who = {"client_id": f"device-{n}", "client_address": f"10.2.0.{n + 1}"}
+        rows.append(connection(f"d{n}", 0, 210, client_id=who["client_id"], address=who["client_address"]))
+        end = until[n] if n < len(until) else 200
+        at, step = 5.0 + n / 7, 0
+        while at < end:
+            sent.append(publish(at, f"d{n}", topic.format(n), message_id=f"d{n}c{step}", **who))
+            at += every * (1 + jitter * (7 if step % 10 == 9 else 0))
+            step += 1
+    return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
+
+
+def changed(
+    topics: tuple[str, str] = ("plant/a", "plant/a"),
+    retain: tuple[bool, bool] = (False, False),
+    every: tuple[float, float] = (1, 1),
+    count: int = 30,
+    peers: int = 0,
+) -> list[Row]:
+    """A client that publishes `count` messages in one way and as many in another one, beside others that do not."""
+    rows, at = [], 10.0
+    for phase in (0, 1):
+        for n in range(count):
+            rows.append(publish(at, "p", topics[phase], retain=retain[phase], message_id=f"pc{phase}-{n}"))
+            at += every[phase]
+    for place in range(peers):
+        who = {"client_id": f"peer-{'abcdefgh'[place]}", "client_address": f"10.2.3.{place}"}
+        rows += [
+            publish(10 + n + place / 9, f"r{place}", f"plant/{'bcdefgh'[place]}", retain=retain[0],
+                    message_id=f"r{place}c{n}", **who)
+            for n in range(2 * count)
+        ]  # fmt: skip
+    return rows
+
+
+def apart(topic: str, likes: int = 4) -> list[Row]:
+    """One device with this topic among others with `plant/1/temp` and so on."""
+    rows = [publish(10 + n, "p", topic, message_id=f"pc{n}") for n in range(10)]
+    for place in range(likes):
+        who = {"client_id": f"peer-{place}", "client_address": f"10.2.3.{place}"}
+        rows += [
+            publish(10.3 + n, f"r{place}", f"plant/{place}/temp", message_id=f"r{place}c{n}", **who) for n in range(10)
+        ]
+    return rows
+
+
+MQTT_CLIENTS_FIRES += [
+    fires("MQT131", "warning", "three tries of 5 s, answered after 8 s", **gives_up((5, 5.1, 5), late=8)),
+    fires("MQT131", "warning", "six tries of 5 s, never answered", **gives_up((5, 5.1, 5, 5, 5, 5.2))),
+    fires("MQT132", "warning", "three clients wait for 6 s", **paused()),
+    fires("MQT132", "warning", "and are never answered", **paused(waited=99, answered=False)),
+    fires("MQT133", "warning", "one of five devices stops", **fleet(until=(80,))),
+    fires("MQT134", "warning", "a leading slash since an update", mqtt_publishes=changed(("plant/a", "/plant/a"))),
+    fires("MQT134", "warning", "another case", mqtt_publishes=changed(("plant/a", "Plant/a"))),
+    fires("MQT134", "warning", "a slash that none of its likes has", mqtt_publishes=apart("/plant/9/temp")),
+    fires("MQT134", "warning", "RETAIN is gone", mqtt_publishes=changed(retain=(True, False))),
+    fires("MQT134", "warning", "fifty times as often", mqtt_publishes=changed(every=(1, 0.02), peers=3)),
+    fires("MQT134", "info", "ten times as often beside a busy peer",
+          mqtt_publishes=[*changed(every=(1, 0.1), peers=3), *(
+              publish(10 + n / 50, "b", "other/x", client_id="busy", message_id=f"bc{n}") for n in range(3000))]),
+]  # fmt: skip
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT131", "waits that differ", **gives_up((5, 9, 2), late=12)),
+    silent("MQT131", "two tries", **gives_up((5, 5), late=8)),
+    silent("MQT131", "it leaves at once", **gives_up((0.1, 0.1, 0.1, 0.1, 0.1))),
+    silent("MQT131", "pings", **gives_up((5, 5, 5), late=8, operation="PINGREQ")),
+    silent("MQT132", "one client", **paused(clients=1)),
+    silent("MQT132", "another client gets messages meanwhile", **paused(other=True)),
+    silent("MQT132", "half a second", **paused(waited=0.5)),
+    silent("MQT132", "the server ended these connections", **paused(closed=True)),
+    silent("MQT133", "all of them stop", **fleet(until=(80, 80, 80, 80, 80))),
+    silent("MQT133", "two of them stop", **fleet(until=(80, 90))),
+    silent("MQT133", "a device that is not regular", **fleet(until=(80,), jitter=1.0)),
+    silent("MQT133", "it is the only one", **fleet(devices=1, until=(80,))),
+    silent("MQT133", "it stopped just now", **fleet(until=(207,))),
+    silent("MQT134", "another topic", mqtt_publishes=changed(("plant/a", "plant/b"))),
+    silent("MQT134", "both topics in turn",
+           mqtt_publishes=[*changed(("plant/a", "/plant/a")), publish(200, "p", "plant/a")]),
+    silent("MQT134", "RETAIN now and then",
+           mqtt_publishes=[publish(10 + n, "p", retain=n % 5 == 0, message_id=f"pc{n}") for n in range(60)]),
+    silent("MQT134", "RETAIN for the first message only", mqtt_publishes=[
+        publish(10 + n, "p", retain=n < 1, message_id=f"pc{n}") for n in range(60)]),
+    silent("MQT134", "three times as often", mqtt_publishes=changed(every=(1, 0.3), peers=3)),
+    silent("MQT134", "often, and nobody else is there to compare with", mqtt_publishes=changed(every=(1, 0.02))),
+    silent("MQT134", "two devices with a slash", mqtt_publishes=[*apart("/plant/9/temp"), *(
+        publish(10 + n, "q", "/plant/8/temp", client_id="other", message_id=f"qc{n}") for n in range(10))]),
+]  # fmt: skip

@@ -1,0 +1,78 @@
+"""How each client publishes on each topic, and whether that changed: `mqtt_publisher_habits`.
+
+In: views of `mqtt_publishes` and `mqtt_connections`. Out: STEPS and ROWS of the table.
+
+A row is a client id and topic with LEAST messages or more, those sent again with DUP aside. The likes of a row are
+those of other client ids of the same server whose topic has the same shape: digits, and the client's own id in it, do
+not count. `plain_shape` is the shape without what nobody tells apart on purpose: case and empty levels.
+"""
+
+from __future__ import annotations
+
+LEAST = 5
+_SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
+    '[0-9]+', '0', 'g')"""
+_PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
+
+STEPS = {
+    "habit_gaps": """
+        SELECT coalesce(server_address, '') AS server, server_port, client_id, client_address, client_port, version,
+               topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, qos, payload_bytes, message_id,
+               length_bytes,
+               epoch_ns(ts) - lag(epoch_ns(ts)) OVER steps AS gap_ns,
+               coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
+               row_number() OVER steps AS place
+        FROM mqtt_publishes
+        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND NOT coalesce(dup, false)
+            AND payload_bytes > 0
+        WINDOW steps AS (PARTITION BY server_address, client_id, topic ORDER BY ts, message_id)""",
+    "habit_rows": f"""
+        SELECT server, client_id, topic, count(*) AS messages, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+               median(gap_ns) AS gap_ns, max(gap_ns) AS longest_ns, count(*) FILTER (retain) AS retained,
+               count(*) FILTER (retain_turns) AS retain_turns, min(place) FILTER (retain_turns) AS turned_place,
+               min(at_ns) FILTER (retain_turns) AS turned_ns, arg_min(message_id, at_ns) AS message_id,
+               arg_max(message_id, at_ns) AS last_message_id,
+               arg_min(message_id, at_ns) FILTER (retain_turns) AS turned_message_id,
+               arg_max(struct_pack(server_port, client_address, client_port, version, flow_id, retain), at_ns) AS last,
+               any_value({_SHAPE}) AS shape
+        FROM habit_gaps GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
+    "habit_rates": """
+        SELECT server, client_id, topic, median(gaps.gap_ns) FILTER (place <= messages // 4) AS began_ns,
+               median(gaps.gap_ns) FILTER (place > messages - messages // 4) AS ended_ns
+        FROM habit_gaps AS gaps JOIN habit_rows USING (server, client_id, topic) WHERE messages >= 40 GROUP BY ALL""",
+    "habit_shapes": f"""
+        SELECT server, shape, any_value({_PLAIN.format("shape")}) AS plain_shape, count(DISTINCT client_id) AS clients,
+               median(gap_ns) AS usual_gap_ns, max(last_ns) AS last_of_shape_ns,
+               count(*) FILTER (retain_turns = 0 AND retained > 0) AS always_retained
+        FROM habit_rows GROUP BY server, shape""",
+    # The shape that most clients have of those that differ by case or a slash only.
+    "habit_usual": """
+        SELECT server, plain_shape, arg_max(shape, (clients, shape)) AS usual_shape, max(clients) AS usual_clients
+        FROM habit_shapes GROUP BY server, plain_shape HAVING count(*) > 1""",
+    "habit_before": f"""
+        SELECT now.server, now.client_id, now.topic, arg_max(before.topic, before.last_ns) AS topic_before
+        FROM habit_rows AS now JOIN habit_rows AS before ON now.server = before.server
+            AND now.client_id = before.client_id AND before.last_ns < now.first_ns AND before.topic <> now.topic
+            AND {_PLAIN.format("before.topic")} = {_PLAIN.format("now.topic")}
+        GROUP BY ALL""",
+    "habit_lives": """
+        SELECT flow_id, epoch_ns(ts_last_from_client) AS heard_ns, coalesce(gap_bytes, 0) = 0 AS whole
+        FROM mqtt_connections""",
+}
+ROWS = """
+    SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
+           client_id, last.client_address AS client_address, last.client_port AS client_port, last.version AS version,
+           topic, topic_before, habit_rows.shape, plain_shape, usual_shape, coalesce(usual_clients, 0) AS usual_clients,
+           clients - 1 AS likes, messages, retained, retain_turns, always_retained,
+           CASE WHEN retain_turns = 1 THEN turned_place - 1 END AS before_turn, last.retain AS retains_now,
+           make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
+           longest_ns / 1e6 AS longest_gap_ms, usual_gap_ns / 1e6 AS usual_gap_ms, began_ns / 1e6 AS began_gap_ms,
+           ended_ns / 1e6 AS ended_gap_ms, last.flow_id AS flow_id,
+           make_timestamp_ns(heard_ns)::TIMESTAMPTZ_NS AS ts_heard, coalesce(whole, false) AS whole,
+           make_timestamp_ns(last_of_shape_ns)::TIMESTAMPTZ_NS AS ts_last_of_shape, message_id, last_message_id,
+           turned_message_id, nullif(server, '') AS server_address, last.server_port AS server_port
+    FROM habit_rows JOIN habit_shapes USING (server, shape) LEFT JOIN habit_usual USING (server, plain_shape)
+    LEFT JOIN habit_rates USING (server, client_id, topic) LEFT JOIN habit_before USING (server, client_id, topic)
+    LEFT JOIN habit_lives ON habit_lives.flow_id = last.flow_id
+    ORDER BY first_ns, client_id, topic"""
+ASKS = "EXISTS (FROM mqtt_publishes WHERE direction = 'client_to_server')"

@@ -1,0 +1,69 @@
+"""When a server sent nothing to anybody while clients waited: `mqtt_server_pauses`.
+
+In: views of `exchanges`, `mqtt_publishes`, `mqtt_connections` and `flows`. Out: STEPS and ROWS of the table.
+
+A pause lies between two messages of a server, to whichever client, or between its last one and the end of the capture.
+Who waits has sent a request to which a response is due, on a connection without gaps that the server did not end, and
+got none before the pause was over. It is measured from the first of these requests on: a server that nobody asks may be
+silent as long as it likes.
+"""
+
+from __future__ import annotations
+
+LEAST_NS = 1_000_000_000
+# A pause is so many times as long as the server usually takes.
+TIMES = 20
+LEAST_CLIENTS = 2
+_LONGEST = 100
+
+_ASKED = """protocol = 'mqtt' AND coalesce(direction, 'client_to_server') = 'client_to_server'
+    AND operation IN ('CONNECT', 'PUBLISH', 'SUBSCRIBE', 'UNSUBSCRIBE', 'PINGREQ')"""
+_SERVER = "coalesce(server_address, '') AS server, server_port"
+
+STEPS = {
+    "pause_asked": f"""
+        SELECT {_SERVER}, flow_id, client_id, client_address, operation, exchange_id, epoch_ns(ts) AS at_ns,
+               epoch_ns(ts_response) AS answered_ns, latency_ms, answer_due
+        FROM exchanges WHERE {_ASKED}""",
+    "pause_lengths": f"""
+        SELECT server, server_port, from_ns, until_ns FROM (
+            SELECT server, server_port, at_ns AS from_ns,
+                   coalesce(lead(at_ns) OVER steps, (SELECT max(epoch_ns(ts_last)) FROM flows)) AS until_ns
+            FROM (
+                SELECT server, server_port, answered_ns AS at_ns FROM pause_asked WHERE answered_ns IS NOT NULL
+                UNION ALL
+                SELECT {_SERVER}, epoch_ns(ts) FROM mqtt_publishes WHERE direction = 'server_to_client')
+            WINDOW steps AS (PARTITION BY server, server_port ORDER BY at_ns))
+        WHERE until_ns - from_ns >= {LEAST_NS}
+        QUALIFY row_number() OVER (PARTITION BY server, server_port ORDER BY until_ns - from_ns DESC, from_ns)
+            <= {_LONGEST}""",
+    "pause_usual": """
+        SELECT server, server_port, median(latency_ms) AS usual_ms FROM pause_asked GROUP BY ALL""",
+    "pause_waiting": """
+        SELECT lengths.server, lengths.server_port, from_ns, until_ns, asked.* EXCLUDE (server, server_port)
+        FROM pause_lengths AS lengths JOIN pause_asked AS asked
+            ON asked.server = lengths.server AND asked.server_port IS NOT DISTINCT FROM lengths.server_port
+            AND asked.at_ns < until_ns AND asked.at_ns >= from_ns - 1_000_000_000
+            AND (asked.answered_ns >= until_ns OR (asked.answered_ns IS NULL AND coalesce(answer_due, true)))
+        JOIN flows USING (flow_id)
+        WHERE coalesce(flows.gap_bytes, 0) = 0
+            AND (flows.closed_by IS NULL OR flows.closed_by = 'client' OR epoch_ns(flows.ts_closed) > until_ns)""",
+}
+ROWS = f"""
+    SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(until_ns)::TIMESTAMPTZ_NS AS ts_until,
+           (until_ns - first_ns) / 1e6 AS waited_ms, usual_ms, clients, requests, answered, names, operations,
+           exchange_id, last_exchange_id, nullif(server, '') AS server_address, server_port
+    FROM (
+        SELECT server, server_port, from_ns, until_ns, greatest(min(at_ns), from_ns) AS first_ns,
+               count(DISTINCT coalesce(client_id, flow_id)) AS clients, count(*) AS requests,
+               count(answered_ns) AS answered,
+               to_json(list_sort(list(DISTINCT coalesce(client_id, client_address, '?')))[:20])::VARCHAR AS names,
+               string_agg(DISTINCT operation, ', ' ORDER BY operation) AS operations,
+               arg_min(exchange_id, (at_ns, exchange_id)) AS exchange_id,
+               arg_max(exchange_id, (at_ns, exchange_id)) AS last_exchange_id
+        FROM pause_waiting WHERE until_ns - at_ns >= {LEAST_NS} / 2
+        GROUP BY server, server_port, from_ns, until_ns)
+    JOIN pause_usual USING (server, server_port)
+    WHERE clients >= {LEAST_CLIENTS} AND until_ns - first_ns >= greatest({LEAST_NS}, {TIMES} * 1e6 * usual_ms)
+    ORDER BY first_ns, server"""
+ASKS = "EXISTS (FROM exchanges WHERE protocol = 'mqtt')"

@@ -1,0 +1,211 @@
+"""MQT134 other-habit: one client publishes in another way than before, or than its likes.
+
+Finds
+    Clients that leave a topic for one that differs by case or a slash, or whose topic differs so from those of all
+    their likes; that no longer set RETAIN; and that publish many times as often as they did. Question: whose content
+    differs.
+
+Why it matters
+    It is what an update of one program or device does, and nothing fails: subscribers with the old filter get no more,
+    those who come later get an old retained value, and a stream that is ten times as dense fills queues.
+
+How it decides
+    By the fact `mqtt_publisher_habits`. Topic: `messages_least` messages on one topic, then as many on another one that
+    is the same but for upper and lower case or empty levels, and none on the first one any more; or the shape of a
+    client's topic (digits and its id aside) is that of `likes_least` other clients but for these. RETAIN: it was set on
+    each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Rate: the
+    middle gap of the last quarter of a client's messages on a topic is a tenth (rate) of that of the first quarter or
+    less, while two other clients at least go on as before; a warning where it then sends half of all that clients publish, else info.
+
+False alarms
+    A program that was changed on purpose, with all who listen to it.
+
+What it cannot tell
+    What the payload says: only its size and checksum are kept.
+
+References
+    MQTT 3.1.1 and 5.0: section 4.7 (topics are compared letter by letter, and each slash counts), 3.3.1.3 (RETAIN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
+
+HABITS = "mqtt_publisher_habits"
+# Others that publish as before, and what is as before.
+_PEERS, _STEADY = 2, 2.0
+
+
+def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rate: float = 10.0) -> Iterator[Finding]:
+    """At most one finding of each kind for a client and topic of this server."""
+    rows = rows_of(frames[HABITS])
+    for row in rows:
+        if row["topic_before"] is not None and row["messages"] >= messages_least:
+            yield _moved(row)
+        elif _is_apart(row, likes_least):
+            yield _apart(row)
+        if _stopped_retaining(row, messages_least):
+            yield _retain(row)
+    steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
+    for row in rows:
+        if _is_faster(row, rate) and len(steady - {row["client_id"]}) >= _PEERS:
+            yield _rate(row, rows, len(steady - {row["client_id"]}))
+
+
+def _is_apart(row: Row, likes_least: int) -> bool:
+    """It is alone with its shape, and others agree on another one."""
+    if row["usual_shape"] is None or row["usual_shape"] == row["shape"]:
+        return False
+    return bool(row["likes"] == 0 and row["usual_clients"] >= likes_least)
+
+
+def _stopped_retaining(row: Row, least: int) -> bool:
+    if row["retain_turns"] != 1 or row["retains_now"] or row["before_turn"] is None:
+        return False
+    return bool(row["before_turn"] >= least and row["messages"] - row["before_turn"] >= least)
+
+
+def _is_faster(row: Row, rate: float) -> bool:
+    if row["began_gap_ms"] is None or not row["ended_gap_ms"]:
+        return False
+    return bool(row["began_gap_ms"] >= rate * row["ended_gap_ms"])
+
+
+def _moved(row: Row) -> Finding:
+    before, now = printable(row["topic_before"], 80), printable(row["topic"], 80)
+    return _finding(
+        "topic",
+        row,
+        f"{client_title(row)} publishes on {short(row['topic'])} since, on {short(row['topic_before'])} before",
+        f"{sentence_start(client_text(row))} published on {before} at {server_text(row)} and since "
+        f"{moment_text(row['ts'])} only on {now}, {count(row['messages'], 'message')}. These are two topics: they "
+        f"differ by {_difference(before, now)}.",
+        "Look at what changed in this client at that time; who subscribes to the old name gets nothing of the new one.",
+        since=row["ts"],
+    )
+
+
+def _apart(row: Row) -> Finding:
+    topic = printable(row["topic"], 80)
+    usual = printable(row["usual_shape"], 80)
+    return _finding(
+        "topic of its likes",
+        row,
+        f"{client_title(row)} publishes on {short(row['topic'])}, {row['usual_clients']} others on {short(usual)}",
+        f"{sentence_start(client_text(row))} publishes on {topic} at {server_text(row)}, "
+        f"{count(row['messages'], 'message')}. {count(row['usual_clients'], 'other client')} publish on topics like "
+        f"{usual}, which differ by {_difference(usual, row['shape'])}.",
+        "Look at the configuration of this client; filters for the others do not match its topic.",
+        since=row["ts"],
+    )
+
+
+def _difference(one: str, other: str) -> str:
+    plain = [name.replace("//", "/").strip("/") for name in (one, other)]
+    if plain[0] == plain[1]:
+        return "a slash"
+    return "upper and lower case" if len(one) == len(other) else "a slash and case"
+
+
+def _retain(row: Row) -> Finding:
+    topic = printable(row["topic"], 80)
+    return _finding(
+        "retain",
+        row,
+        f"{client_title(row)} no longer sets RETAIN on {short(row['topic'])}",
+        f"{sentence_start(client_text(row))} set RETAIN on each of {count(row['before_turn'], 'message')} on {topic} "
+        f"at {server_text(row)}, and since {moment_text(row['ts_turned'])} on none of "
+        f"{count(row['messages'] - row['before_turn'], 'message')}. Who subscribes from now on gets the last retained "
+        "one as if it were new.",
+        "Look at what changed in this client at that time; let it set RETAIN again, or clear the retained message.",
+        since=row["ts_turned"],
+    )
+
+
+def _rate(row: Row, rows: Sequence[Row], steady: int) -> Finding:
+    topic = printable(row["topic"], 80)
+
+    def each_second(one: Row) -> float:
+        gap = one["ended_gap_ms"] or one["gap_ms"]
+        return 1000 / gap if gap else 0.0
+
+    share = each_second(row) / max(sum(each_second(one) for one in rows), 1e-9)
+    return _finding(
+        "rate",
+        row,
+        f"{client_title(row)} publishes {row['began_gap_ms'] / row['ended_gap_ms']:,.0f} times as often on "
+        f"{short(row['topic'])}",
+        f"{sentence_start(client_text(row))} published on {topic} at {server_text(row)} each "
+        f"{ms_text(row['began_gap_ms'])} at first, and each {ms_text(row['ended_gap_ms'])} at the end. That is "
+        f"{share:.0%} of the messages that clients publish there then; {count(steady, 'other client')} did not change "
+        "so.",
+        "Look at what changed in this client: a debug setting, a loop without a pause, a sensor that flickers.",
+        since=row["ts"],
+        severity="warning" if share >= 0.5 else "info",
+    )
+
+
+def _finding(
+    kind: str, row: Row, title: str, sentence: str, next_step: str, *, since: int, severity: Severity = "warning"
+) -> Finding:
+    return RULE.finding(
+        severity=severity,
+        subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"], "kind": kind},
+        title=title,
+        sentence=sentence,
+        next_step=next_step,
+        proof=Proof(
+            row["ts"],
+            row["ts_last"],
+            (
+                Evidence(None, None, one)
+                for one in (row["message_id"], row["turned_message_id"], row["last_message_id"])
+                if one is not None
+            ),
+        ),
+        numbers={
+            "kind": kind,
+            "client_id": row["client_id"],
+            "address": row["client_address"],
+            "server": server_of(row),
+            "published": row["messages"],
+            "likes": max(row["likes"], row["usual_clients"] if kind.startswith("topic") else 0),
+            "lasted_s": round((row["ts_last"] - since) / NS_PER_S, 3),
+            "topics": [printable(one, 80) for one in (row["topic"], row["topic_before"]) if one is not None],
+            "where": printable(row["topic"], 80),
+            "clients": [client_numbers(row)],
+        },
+    )
+
+
+RULE = Rule(
+    code="MQT134",
+    question="differs",
+    name="other-habit",
+    severity="warning",
+    confidence="medium",
+    reads={
+        HABITS: (
+            "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic", "topic_before", "shape",
+            "usual_shape", "usual_clients", "likes", "messages", "retain_turns", "before_turn", "retains_now",
+            "ts_turned", "gap_ms", "began_gap_ms", "ended_gap_ms", "message_id", "last_message_id",
+            "turned_message_id", "server_port",
+        ),
+    },
+    partition_by=("server_address",),
+    detect=detect,
+    suspects=f"""
+        SELECT server_address FROM r_{HABITS}
+        WHERE topic_before IS NOT NULL OR usual_shape <> shape OR (retain_turns = 1 AND NOT retains_now)
+            OR began_gap_ms >= 5 * ended_gap_ms""",
+)  # fmt: skip
