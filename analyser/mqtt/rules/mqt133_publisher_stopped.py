@@ -11,8 +11,7 @@ How it decides
     By the fact `mqtt_publisher_habits`: the client sent `messages_least` or more on the topic, none of which came later
     than three times its usual gap, nothing at all on it for `steps` times its longest gap and 3 s, and other packets
     meanwhile to the end of that time. At least `likes_least` other clients whose topic has the same shape and that
-    publish about as often (half to twice) do not stop: they were heard within their own longest gap before the end. It
-    is the only one of them.
+    publish about as often (half to twice) went on in that time, all of them. It is the only one that stopped.
 
 False alarms
     A device that has nothing to report any more and says so in another way.
@@ -47,7 +46,6 @@ def detect(frames: Frames, *, messages_least: int = 20, steps: float = 5.0, like
     """One finding for each topic that its client left, among its likes of this server."""
     shapes: dict[str, list[Row]] = {}
     rows = rows_of(frames[HABITS])
-    end = max((row["ts_heard"] or row["ts_last"] for row in rows), default=0)
     for row in rows:
         if row["messages"] >= messages_least and row["longest_gap_ms"] <= _REGULAR * row["gap_ms"]:
             shapes.setdefault(row["shape"], []).append(row)
@@ -61,7 +59,8 @@ def detect(frames: Frames, *, messages_least: int = 20, steps: float = 5.0, like
         likes = [one for one in own if one["client_id"] != row["client_id"]]
         going = [
             one for one in likes
-            if 0.5 <= one["gap_ms"] / row["gap_ms"] <= 2 and end - one["ts_last"] <= _longest_ns(one) * _REGULAR
+            if 0.5 <= one["gap_ms"] / row["gap_ms"] <= 2
+            and one["ts_last"] - row["ts_last"] >= max(steps * _longest_ns(row), _FLOOR_NS)
         ]  # fmt: skip
         if len(going) == len(likes) >= likes_least:
             yield _finding(row, going)
@@ -122,7 +121,8 @@ RULE = Rule(
     reads={
         HABITS: (
             "ts", "ts_last", "ts_heard", "client_id", "client_address", "client_port", "version", "topic", "shape",
-            "likes", "messages", "gap_ms", "longest_gap_ms", "flow_id", "whole", "message_id", "last_message_id", "server_port",
+            "likes", "messages", "gap_ms", "longest_gap_ms", "flow_id", "whole", "message_id", "last_message_id",
+            "server_port",
         ),
     },
     partition_by=("server_address",),

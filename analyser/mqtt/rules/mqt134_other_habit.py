@@ -15,7 +15,8 @@ How it decides
     client's topic (digits and its id aside) is that of `likes_least` other clients but for these. RETAIN: it was set on
     each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Rate: the
     middle gap of the last quarter of a client's messages on a topic is a tenth (rate) of that of the first quarter or
-    less, while two other clients at least go on as before; a warning where it then sends half of all that clients publish, else info.
+    less, while two other clients at least go on as before; a warning where it then sends half of all that clients
+    publish, else info.
 
 False alarms
     A program that was changed on purpose, with all who listen to it.
