@@ -52,7 +52,8 @@ def detect(frames: Frames, *, messages_least: int = 20, steps: float = 5.0, like
     for own in shapes.values():
         if len({row["client_id"] for row in own}) <= likes_least:
             continue
-        stopped = [row for row in own if _has_stopped(row, steps)]
+        latest = max(row["ts_last"] for row in own)
+        stopped = [row for row in own if _has_stopped(row, steps, latest)]
         if len(stopped) != 1:
             continue
         row = stopped[0]
@@ -70,10 +71,11 @@ def _longest_ns(row: Row) -> float:
     return float(row["longest_gap_ms"]) * NS_PER_MS
 
 
-def _has_stopped(row: Row, steps: float) -> bool:
+def _has_stopped(row: Row, steps: float, latest: int) -> bool:
+    """While the last of its likes went on, and it was heard of."""
     if row["ts_heard"] is None or not row["whole"]:
         return False
-    return bool(row["ts_heard"] - row["ts_last"] >= max(steps * _longest_ns(row), _FLOOR_NS))
+    return bool(min(row["ts_heard"], latest) - row["ts_last"] >= max(steps * _longest_ns(row), _FLOOR_NS))
 
 
 def _finding(row: Row, likes: list[Row]) -> Finding:
