@@ -11,7 +11,8 @@ Why it matters
 How it decides
     A take-over: a CONNECT that was accepted, from another address or port, while an earlier connection with that
     client id was open, which then ended within 1 s (closed_within_s), by the server or, in 5.0, with DISCONNECT
-    0x8E. At least 3 of them (takeovers_least) within 60 s (window_s). Two addresses make it critical: two programs.
+    0x8E. At least 3 of them (takeovers_least) within 60 s (window_s); of two addresses in turn, back and forth, within
+    five times the keep-alive, too: these programs wait longer before they come back. Two addresses make it critical.
     From one address it may be one program that starts a second connection before it closes the first, or two behind
     one address.
 
@@ -26,6 +27,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
@@ -38,6 +40,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between, short
 
 TAKEN_OVER = 0x8E
+_KEEP_ALIVES = 5
 
 
 class _TakeOver(NamedTuple):
@@ -51,6 +54,9 @@ def detect(
     """One finding for this client id when `takeovers_least` take-overs lie within `window_s`."""
     connections = [row for row in rows_of(frames["mqtt_connections"]) if row["client_id"]]
     found = list(_take_overs(connections, int(closed_within_s * NS_PER_S)))
+    keep_alive_s = min((one.new["keep_alive_s"] or 0 for one in found), default=0)
+    if _in_turn(found):
+        window_s = max(window_s, _KEEP_ALIVES * keep_alive_s)
     most = _most_within(found, int(window_s * NS_PER_S))
     if not found or most < takeovers_least:
         return
@@ -115,6 +121,13 @@ def _ended_by(old: Row, new: Row, within_ns: int) -> bool:
     return by_code or bool(old["disconnected_by"] != "client" and old["closed_by"] != "client")
 
 
+def _in_turn(found: list[_TakeOver]) -> bool:
+    """Did the address change at each of them, to one that was there before, two at least?"""
+    back = [one for before, one in pairwise(found) if one.new["client_address"] == before.old["client_address"]]
+    moved = all(one.old["client_address"] != one.new["client_address"] for one in found)
+    return moved and len(back) == len(found) - 1 >= 1
+
+
 def _most_within(found: list[_TakeOver], window_ns: int) -> int:
     """The most take-overs in any window."""
     most = first = 0
@@ -153,7 +166,7 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             "ts", "exchange_id", "client_address", "client_port", "server_port", "version", "connect_seen",
-            "error_code", "disconnected_by", "disconnect_reason_code", "ts_disconnect", "closed_by",
+            "error_code", "keep_alive_s", "disconnected_by", "disconnect_reason_code", "ts_disconnect", "closed_by",
             "ts_closed", "file", "packet",
         ),
     },

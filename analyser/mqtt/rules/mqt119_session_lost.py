@@ -14,9 +14,9 @@ How it decides
     session or clean start, no session expiry interval, one that was shorter than the absence, or else a server that
     forgot the session. A client that asks for a clean session and takes its leave with DISCONNECT each time wants it
     so: info. With session present 1, what the server did not send counts where it need not: the message expiry interval
-    was over, or messages of QoS 1 or 2 met a subscription of QoS 0, or messages of QoS 0 one of QoS 1 or 2 (info).
-    What came all the same is not counted, nor is a retained message that came when the client subscribed again. Bytes
-    missing from either connection make it inconclusive, and silent.
+    was over, or messages of QoS 1 or 2 met a subscription of QoS 0 (asked for, or granted so), or messages of QoS 0 one
+    of QoS 1 or 2 (info). What came all the same is not counted, nor is a retained message that came when the client
+    subscribed again. Bytes missing from either connection make it inconclusive, and silent.
 
 False alarms
     A client that asks for a clean session on purpose, and whose connection breaks. A display that wants only what is
@@ -87,6 +87,11 @@ _SUBSCRIBED_0 = _Why(
     "If these messages matter, let the client subscribe with QoS 1 or 2.",
     lost="qos_0_subscription",
 )
+_LOWERED_0 = _Why(
+    "the server granted QoS 0 where it had asked for more, and for QoS 0 a session keeps nothing",
+    "Raise the server's limit or its access rules for QoS; until then the client gets nothing of the time it is away.",
+    lost="qos_0_subscription",
+)
 _PUBLISHED_0 = _Why(
     "they were published with QoS 0, which a session does not keep",
     "If these messages matter, publish them with QoS 1 or 2.",
@@ -99,8 +104,9 @@ _PUBLISHED_0 = _Why(
 def detect(frames: Frames, *, lost_least: int = 1) -> Iterator[Finding]:
     """One finding for each reason for which this client id lost `lost_least` messages."""
     by_reason: dict[_Why, list[Row]] = {}
+    lowered = bool(rows_of(frames["mqtt_subscriptions"]))
     for row in rows_of(frames["mqtt_offline_periods"]):
-        for why in () if row["gap_bytes"] else _why(row):
+        for why in () if row["gap_bytes"] else _why(row, lowered):
             if row[why.lost]:
                 by_reason.setdefault(why, []).append(row)
     for why, rows in by_reason.items():
@@ -108,9 +114,10 @@ def detect(frames: Frames, *, lost_least: int = 1) -> Iterator[Finding]:
             yield _finding(why, rows)
 
 
-def _why(row: Row) -> tuple[_Why, ...]:
+def _why(row: Row, lowered: bool) -> tuple[_Why, ...]:
+    """lowered: the server granted it less than it had asked for."""
     if row["session_present"]:
-        return _EXPIRED, _SUBSCRIBED_0, _PUBLISHED_0
+        return _EXPIRED, _LOWERED_0 if lowered else _SUBSCRIBED_0, _PUBLISHED_0
     expiry_s, is_five = row["session_expiry_s"], row["version"] == "5.0"
     if is_five and not expiry_s:
         return (_CLEAN_BEFORE if row["clean_start"] else _NO_EXPIRY,)
@@ -189,9 +196,11 @@ RULE = Rule(
             "first_message_id", "last_message_id", "publisher_client_id", "publisher_address", "next_exchange_id",
             "file", "packet",
         ),
+        "mqtt_subscriptions": ("ts", "topic_filter"),
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
+    rows={"mqtt_subscriptions": "event = 'subscribe' AND granted_qos = 0 AND requested_qos > 0"},
     suspects="""SELECT server_address, client_id FROM r_mqtt_offline_periods
         WHERE NOT session_present OR expired + qos_0_subscription + qos_0_publish > 0""",
 )  # fmt: skip

@@ -11,9 +11,10 @@ Why it matters
 How it decides
     One client id sends the same message (topic, payload, packet identifier) on 3 connections or more
     (connections_least), or the server sends it to one; on none of them it is acknowledged, and the receiver ends each
-    at most 5 s after it (closed_within_s). A subscriber that takes its leave with DISCONNECT does not count, and of
-    what a server sends only the first message that is not acknowledged does, where the subscriber's TCP confirmed it.
-    Bytes missing from a connection leave that connection out.
+    at most 5 s after it (closed_within_s), or a minute after it where these times differ by a fifth at most. A
+    subscriber that takes its leave with DISCONNECT does not count, and of what a server sends only the first message
+    that is not acknowledged does, where the subscriber's TCP confirmed it. Bytes missing from a connection leave that
+    connection out.
 
 False alarms
     A receiver that ends all connections at that time, also those without this message.
@@ -54,9 +55,13 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
         last = {row["flow_id"]: row for row in sent if row["flow_id"] in connections}
         to_client = direction == "server_to_client"
         ends = _ended_by_client if to_client else _ended_by_server
+        within_ns = closed_within_s * NS_PER_S
+        after = [end - row["ts"] for flow, row in last.items() if (end := ends(connections[flow], row)) is not None]
+        if after and min(after) > 0 and max(after) <= min(_SPREAD * min(after), _LONGEST_NS):
+            within_ns = max(within_ns, *after)
         fatal = [
             row for flow, row in last.items()
-            if (end := ends(connections[flow], row)) is not None and 0 <= end - row["ts"] <= closed_within_s * NS_PER_S
+            if (end := ends(connections[flow], row)) is not None and 0 <= end - row["ts"] <= within_ns
             and (not to_client or heads[flow, "server_to_client"] is row)
         ]  # fmt: skip
         if len(fatal) >= connections_least and len(fatal) == len({row["flow_id"] for row in sent}):
@@ -130,6 +135,7 @@ _AT_CLIENT = (
     "the message out of its session; nothing after it gets through."
 )
 
+_SPREAD, _LONGEST_NS = 1.2, 60 * NS_PER_S
 _UNTAKEN = ("no_puback", "no_pubrec")
 
 RULE = Rule(

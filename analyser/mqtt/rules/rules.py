@@ -38,6 +38,8 @@ from wirewitness.analyser.mqtt.rules import (
     mqt132_server_paused,
     mqt133_publisher_stopped,
     mqt134_other_habit,
+    mqt135_same_filter,
+    mqt136_never_acts,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -75,4 +77,6 @@ RULES: tuple[Rule, ...] = (
     mqt132_server_paused.RULE,
     mqt133_publisher_stopped.RULE,
     mqt134_other_habit.RULE,
+    mqt135_same_filter.RULE,
+    mqt136_never_acts.RULE,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.analyser.engine.rules.scenarios.build_mqtt import (
     Row,
     connection,
+    fight,
     flow_of,
     publish,
     subscribe,
@@ -371,4 +372,130 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT134", "often, and nobody else is there to compare with", mqtt_publishes=changed(every=(1, 0.02))),
     silent("MQT134", "two devices with a slash", mqtt_publishes=[*apart("/plant/9/temp"), *(
         publish(10 + n, "q", "/plant/8/temp", client_id="other", message_id=f"qc{n}") for n in range(10))]),
+]  # fmt: skip
+
+
+def refused_connects(count: int, every: float = 5, code: int = 5, later: bool = False, ids: int = 1) -> list[Row]:
+    """Connections of one address that are refused one after the other, the last one not where `later` says so."""
+    rows = [
+        connection(f"r{n}", 10 + n * every, 10 + n * every, client_id=f"dev-{n % ids}", error_code=code,
+                   error_name="refused", closed_by="server")
+        for n in range(count)
+    ]  # fmt: skip
+    return [*rows, connection("ok", 20 + count * every, client_id="dev-0")] if later else rows
+
+
+def retained_again(connections: int, topics: int = 40, live: int = 0, news: bool = False) -> dict[str, list[Row]]:
+    """A client that connects so often and gets the retained messages of these topics each time."""
+    rows, got, asked = [], [], []
+    for n in range(connections):
+        start = 10 + 20 * n
+        rows.append(connection(f"t{n}", start, start + 15, client_id="board-1", address="10.2.0.2", closed_by="client",
+                               disconnected_by="client", publishes_from_server=topics + live))  # fmt: skip
+        asked.append(subscribe(start + 1, f"t{n}", "cfg/#", **BOARD))
+        got += [
+            to_client(start + 1.1 + k / 1000, f"t{n}", topic=f"cfg/{k}", retain=True, message_id=f"t{n}s{k}",
+                      payload_crc32=k + (1000 * n if news else 0), **BOARD)
+            for k in range(topics)
+        ]  # fmt: skip
+    return with_flows(mqtt_connections=rows, mqtt_subscriptions=asked, mqtt_publishes=got)
+
+
+def one_shots(
+    count: int, every: float, keep_alive_s: int = 60, new_ids: bool = False, topic: str = "meter/1", lasts: float = 0.3
+) -> dict[str, list[Row]]:
+    """Connections for one message each, under one client id or a new one each time."""
+    rows, sent = [], []
+    for n in range(count):
+        name = f"auto-{n:04x}" if new_ids else "meter-1"
+        rows.append(connection(f"m{n}", 10 + n * every, 10 + n * every + lasts, client_id=name, closed_by="client",
+                               disconnected_by="client", publishes_from_client=1, publishes_from_server=0,
+                               keep_alive_s=keep_alive_s))  # fmt: skip
+        sent.append(publish(10.1 + n * every, f"m{n}", topic.format(name), client_id=name))
+    return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
+
+
+def pool(
+    count: int, sent: int = 100, other: int = 0, port_step: int = 2, publishes: int = 0, one_by_one: bool = False,
+    own_filter: bool = False,
+) -> dict[str, list[Row]]:  # fmt: skip
+    """Connections of one address with one filter, each of which gets `sent` messages."""
+    rows, asked = [], []
+    for n in range(count):
+        start, end = (10 + 20 * n, 20 + 20 * n) if one_by_one else (10 + n, 500)
+        row = connection(f"p{n}", start, end, client_id=f"pool-{n}", address="10.2.0.2",
+                         publishes_from_client=publishes, publishes_from_server=sent)  # fmt: skip
+        rows.append(row | {"client_port": 40_000 + port_step * n})
+        name = f"jobs/{n}" if own_filter else "jobs/#"
+        asked.append(subscribe(start + 0.5, f"p{n}", name, client_id=f"pool-{n}", client_address="10.2.0.2"))
+    rows.append(connection("other", 0, 500, client_id="display", address="10.2.0.3", publishes_from_server=other))
+    return with_flows(mqtt_connections=rows, mqtt_subscriptions=asked)
+
+
+def kind_of(
+    count: int, idle: int, lives: float = 300, present: bool = False, stem: str = "meter-"
+) -> dict[str, list[Row]]:
+    """Clients that publish a second after they connect, and the last `idle` of them that never do."""
+    rows, sent = [], []
+    for n in range(count):
+        who = {"client_id": f"{stem}{n}", "client_address": f"10.2.0.{n + 1}"}
+        is_idle = n >= count - idle
+        rows.append(connection(f"k{n}", n, n + lives, client_id=who["client_id"], address=who["client_address"],
+                               session_present=present and is_idle, publishes_from_client=0 if is_idle else 3,
+                               pings=9))  # fmt: skip
+        if not is_idle:
+            sent += [publish(n + 1 + k, f"k{n}", f"m/{n}", **who) for k in range(3)]
+    return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
+
+
+def lowered(asked: int) -> dict[str, list[Row]]:
+    """A session that goes on with a filter of QoS 0, while five messages of QoS 1 are published."""
+    board = {"client_id": "board-1", "address": "10.2.0.2", "clean_start": False, "keep_alive_s": 0}
+    first = connection("s", 0, 30, closed_by="client", **board)
+    second = connection("t", 90, 1000, session_present=True, **board)
+    sent = [
+        publish(40 + n, "p", qos=1, payload_crc32=n, handshake="complete", packet_identifier=n + 1) for n in range(5)
+    ]
+    return with_flows(
+        mqtt_connections=[connection("p"), first, second],
+        mqtt_subscriptions=[subscribe(5, "s", requested_qos=asked, granted_qos=0, **BOARD)],
+        mqtt_publishes=sent,
+    )
+
+
+MQTT_CLIENTS_FIRES += [
+    fires("MQT102", "critical", "two programs that wait 50 s each, keep-alive 60 s",
+          mqtt_connections=fight(6, ("10.2.0.1", "10.2.0.2"), 50)),
+    fires("MQT111", "info", "refused, and let in later", mqtt_connections=refused_connects(3, later=True)),
+    fires("MQT111", "warning", "eight client ids of one address", mqtt_connections=refused_connects(16, ids=8)),
+    fires("MQT111", "warning", "tries without a pause", mqtt_connections=refused_connects(30, every=0.02)),
+    fires("MQT111", "info", "a filter that is granted later", mqtt_subscriptions=[
+        subscribe(5, granted_qos=None, error_code=0x91, error_name="in use", version="5.0"),
+        subscribe(9, version="5.0")]),
+    fires("MQT116", "warning", "the same forty at each of ten connections", **retained_again(10)),
+    fires("MQT116", "info", "beside many live ones", **retained_again(10, live=400)),
+    fires("MQT122", "warning", "a connection each 5 s, keep-alive 60 s", **one_shots(15, 5)),
+    fires("MQT122", "warning", "a new client id each time", **one_shots(15, 5, new_ids=True)),
+    fires("MQT135", "warning", "twelve connections of one host", **pool(12)),
+    fires("MQT135", "info", "of which others get more", **pool(12, other=5000)),
+    fires("MQT135", "info", "ports of many hosts", **pool(12, port_step=997)),
+    fires("MQT136", "warning", "one of six meters", **kind_of(6, 1)),
+]  # fmt: skip
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT102", "a device that moves on twice",
+           mqtt_connections=fight(4, ("10.2.0.1", "10.2.0.2", "10.2.0.3", "10.2.0.4"), 50)),
+    silent("MQT116", "four connections", **retained_again(4)),
+    silent("MQT116", "news each time", **retained_again(10, news=True)),
+    silent("MQT122", "it wakes each minute", **one_shots(15, 60)),
+    silent("MQT122", "devices of their own topics behind a gateway", **one_shots(15, 5, new_ids=True, topic="m/{}")),
+    silent("MQT122", "devices with one topic that are open at once",
+           **one_shots(15, 5, new_ids=True, lasts=12)),
+    silent("MQT135", "nine connections", **pool(9)),
+    silent("MQT135", "one after the other", **pool(12, one_by_one=True)),
+    silent("MQT135", "each has its own filter", **pool(12, own_filter=True)),
+    silent("MQT135", "devices that publish, too", **pool(12, publishes=5)),
+    silent("MQT136", "all of them are idle", **kind_of(6, 6)),
+    silent("MQT136", "two of six", **kind_of(6, 2)),
+    silent("MQT136", "its session is there", **kind_of(6, 1, present=True)),
+    silent("MQT136", "it has just connected", **kind_of(6, 1, lives=4)),
 ]  # fmt: skip
