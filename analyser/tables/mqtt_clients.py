@@ -150,6 +150,8 @@ _SERVER_PAUSES = Table(
         Column("waited_ms", "float64", "time between them", "context", unit="ms"),
         Column("usual_ms", "float64", "middle time until its responses in the capture", "context", unit="ms"),
         _count("clients", "clients that waited"),
+        _count("heard", "of these, those whose requests the server's TCP confirmed at once"),
+        _count("addresses", "addresses of these clients"),
         _count("requests", "their requests"),
         _count("answered", "of these, those that it answered afterwards"),
         Column("names", "string", "JSON list of client ids, or addresses, 20 at most", "context", json=True),

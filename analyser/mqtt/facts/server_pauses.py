@@ -4,8 +4,9 @@ In: views of `exchanges`, `mqtt_publishes`, `mqtt_connections` and `flows`. Out:
 
 A pause lies between two messages of a server, to whichever client, or between its last one and the end of the capture.
 Who waits has sent a request to which a response is due, on a connection without gaps that the server did not end, and
-got none before the pause was over. It is measured from the first of these requests on: a server that nobody asks may be
-silent as long as it likes.
+got none before the pause was over. Where all of them are at one address, the server's TCP has to have confirmed what
+they sent, without a retransmission: else it may be the way to them that was down. It is measured from the first of
+these requests on: a server that nobody asks may be silent as long as it likes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ STEPS = {
     "pause_usual": """
         SELECT server, server_port, median(latency_ms) AS usual_ms FROM pause_asked GROUP BY ALL""",
     "pause_waiting": """
-        SELECT lengths.server, lengths.server_port, from_ns, until_ns, asked.* EXCLUDE (server, server_port)
+        SELECT lengths.server, lengths.server_port, from_ns, until_ns, asked.* EXCLUDE (server, server_port),
+               coalesce(flows.retransmitted_segments, 0) = 0
+                   AND coalesce(flows.acked_by_server >= flows.bytes_to_server, false) AS heard
         FROM pause_lengths AS lengths JOIN pause_asked AS asked
             ON asked.server = lengths.server AND asked.server_port IS NOT DISTINCT FROM lengths.server_port
             AND asked.at_ns < until_ns AND asked.at_ns >= from_ns - 1_000_000_000
@@ -51,12 +54,15 @@ STEPS = {
 }
 ROWS = f"""
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(until_ns)::TIMESTAMPTZ_NS AS ts_until,
-           (until_ns - first_ns) / 1e6 AS waited_ms, usual_ms, clients, requests, answered, names, operations,
+           (until_ns - first_ns) / 1e6 AS waited_ms, usual_ms, clients, heard, addresses,
+           requests, answered, names, operations,
            exchange_id, last_exchange_id, nullif(server, '') AS server_address, server_port
     FROM (
         SELECT server, server_port, from_ns, until_ns, greatest(min(at_ns), from_ns) AS first_ns,
                count(DISTINCT coalesce(client_id, flow_id)) AS clients, count(*) AS requests,
                count(answered_ns) AS answered,
+               count(DISTINCT coalesce(client_id, flow_id)) FILTER (heard) AS heard,
+               count(DISTINCT client_address) AS addresses,
                to_json(list_sort(list(DISTINCT coalesce(client_id, client_address, '?')))[:20])::VARCHAR AS names,
                string_agg(DISTINCT operation, ', ' ORDER BY operation) AS operations,
                arg_min(exchange_id, (at_ns, exchange_id)) AS exchange_id,
@@ -64,6 +70,7 @@ ROWS = f"""
         FROM pause_waiting WHERE until_ns - at_ns >= {LEAST_NS} / 2
         GROUP BY server, server_port, from_ns, until_ns)
     JOIN pause_usual USING (server, server_port)
-    WHERE clients >= {LEAST_CLIENTS} AND until_ns - first_ns >= greatest({LEAST_NS}, {TIMES} * 1e6 * usual_ms)
+    WHERE clients >= {LEAST_CLIENTS} AND greatest(heard, addresses) >= 2
+        AND until_ns - first_ns >= greatest({LEAST_NS}, {TIMES} * 1e6 * usual_ms)
     ORDER BY first_ns, server"""
 ASKS = "EXISTS (FROM exchanges WHERE protocol = 'mqtt')"

@@ -11,8 +11,9 @@ Why it matters
 
 How it decides
     By the fact `mqtt_server_pauses`: two clients or more had sent a request to which an answer was due, on connections
-    without gaps that the server had not ended, and no message of the server to any client is in the capture until the
-    pause was over: 1 s at least (paused_s), and twenty times as long as it takes usually.
+    without gaps that the server had not ended, from two addresses, or confirmed by its TCP; and no message of the
+    server to any client is in the capture until the pause was over: 1 s at least (paused_s), and twenty times as long
+    as it takes usually.
 
 False alarms
     A capture on one of several ways to the server, which lost sight of it.
@@ -64,7 +65,7 @@ def _finding(rows: list[Row]) -> Finding:
             f"{sentence_start(server)} sent nothing to anybody while {count(worst['clients'], 'client')} "
             f"({names_text(names, 4)}) waited for an answer to {count(worst['requests'], 'request')} "
             f"({printable(worst['operations'], 80)}), {period_text(worst['ts'], worst['ts_until'])}. Usually it "
-            f"answers within {ms_text(worst['usual_ms'])}.{went_on}{often}"
+            f"answers within {ms_text(worst['usual_ms'])}.{went_on}{_tcp(worst)}{often}"
         ),
         next_step=(
             "Look at the server at that time: was its process stopped, its disk slow, its host out of memory or CPU? "
@@ -89,6 +90,12 @@ def _finding(rows: list[Row]) -> Finding:
     )
 
 
+def _tcp(row: Row) -> str:
+    if row["heard"] < row["clients"]:
+        return ""
+    return " Its TCP confirmed what they sent meanwhile, so the process stood still, not the network."
+
+
 RULE = Rule(
     code="MQT132",
     question="waiting",
@@ -97,8 +104,8 @@ RULE = Rule(
     confidence="high",
     reads={
         PAUSES: (
-            "ts", "ts_until", "waited_ms", "usual_ms", "clients", "requests", "answered", "names", "operations",
-            "exchange_id", "last_exchange_id",
+            "ts", "ts_until", "waited_ms", "usual_ms", "clients", "heard", "requests", "answered", "names",
+            "operations", "exchange_id", "last_exchange_id",
         ),
     },
     partition_by=("server_address", "server_port"),

@@ -249,21 +249,28 @@ def gives_up(waits: tuple[float, ...], late: float | None = None, operation: str
 
 
 def paused(
-    clients: int = 3, waited: float = 6, other: bool = False, closed: bool = False, answered: bool = True
+    clients: int = 3,
+    waited: float = 6,
+    other: bool = False,
+    closed: bool = False,
+    answered: bool = True,
+    one_address: bool = False,
+    resent: int = 0,
 ) -> dict[str, list[Row]]:
     """Clients that ping each 5 s and are answered at once; from 102 s on the server sends nothing for a time. other: it
     goes on sending messages to another client; closed: it ended these connections."""
     rows, asked = [], []
     for n in range(clients):
         more = {"closed_by": "server", "ts_closed": connection("x", 0, 103)["observed_until"]} if closed else {}
-        rows.append(connection(f"q{n}", 0, 300, client_id=f"c-{n}", address=f"10.2.0.{n + 1}", **more))
+        rows.append(connection(f"q{n}", 0, 300, client_id=f"c-{n}", address=f"10.2.0.{1 if one_address else n + 1}",
+                               retransmitted_segments=resent, **more))  # fmt: skip
         for k in range(40):
             at = 10 + 5 * k + n / 10
             stalls = 102 <= at < 102 + waited
             end = 102 + waited + n / 100 if stalls else at + 0.01
             asked.append(
                 {
-                    "client_id": f"c-{n}", "client_address": f"10.2.0.{n + 1}", "server_address": "10.2.0.9",
+                    "client_id": f"c-{n}", "client_address": rows[-1]["client_address"], "server_address": "10.2.0.9",
                     "server_port": 1883, "flow_id": f"q{n}", "protocol": "mqtt", "exchange_id": f"q{n}-c-{k}",
                     "request_message_id": f"q{n}-c-{k}", "request_file": "incident.pcapng", "request_packet": k,
                     "direction": "client_to_server", "operation": "PINGREQ",
@@ -274,7 +281,13 @@ def paused(
                 }
             )  # fmt: skip
     sent = [to_client(100 + n / 2, "z", client_id="other") for n in range(30)] if other else []
-    return with_flows(mqtt_connections=rows) | {"exchanges": asked, "mqtt_publishes": sent}
+    tcp = {"retransmitted_segments": resent, "acked_by_server": 100}
+    return {
+        "mqtt_connections": rows,
+        "flows": [flow_of(row, **tcp) for row in rows],
+        "exchanges": asked,
+        "mqtt_publishes": sent,
+    }
 
 
 def fleet(
@@ -336,6 +349,7 @@ MQTT_CLIENTS_FIRES += [
     fires("MQT131", "warning", "three tries of 5 s, answered after 8 s", **gives_up((5, 5.1, 5), late=8)),
     fires("MQT131", "warning", "six tries of 5 s, never answered", **gives_up((5, 5.1, 5, 5, 5, 5.2))),
     fires("MQT132", "warning", "three clients wait for 6 s", **paused()),
+    fires("MQT132", "warning", "all at one address", **paused(one_address=True)),
     fires("MQT132", "warning", "and are never answered", **paused(waited=99, answered=False)),
     fires("MQT133", "warning", "one of five devices stops", **fleet(until=(80,))),
     fires("MQT134", "warning", "a leading slash since an update", mqtt_publishes=changed(("plant/a", "/plant/a"))),
@@ -354,6 +368,7 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT131", "pings", **gives_up((5, 5, 5), late=8, operation="PINGREQ")),
     silent("MQT132", "one client", **paused(clients=1)),
     silent("MQT132", "another client gets messages meanwhile", **paused(other=True)),
+    silent("MQT132", "all at one address, and sent again", **paused(one_address=True, resent=3)),
     silent("MQT132", "half a second", **paused(waited=0.5)),
     silent("MQT132", "the server ended these connections", **paused(closed=True)),
     silent("MQT133", "all of them stop", **fleet(until=(80, 80, 80, 80, 80))),
