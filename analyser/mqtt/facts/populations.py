@@ -32,19 +32,12 @@ _SUBSCRIBED = f"""
 _SAME_FILTER = f"""
     select topic_filter as likes, client_address, topic_filter, count(distinct client_id) as clients, {evidence()}
     from mqtt_subscriptions where event = 'subscribe' group by client_address, topic_filter"""
-# Filters of an earlier connection that the last one neither asked for nor has in a session.
-_UNSUBSCRIBED = f"""
-    with last as (select client_id, arg_max(flow_id, ts) as flow_id, arg_max(session_present, ts) as resumed,
-                         arg_max(coalesce(ts_end, ts), ts) as until, count(*) as connections, max(ts) as newest
-                  from mqtt_connections where client_id is not null and connect_seen group by client_id)
-    select 'mqtt' as likes, last.client_id, any_value(filters.client_address) as client_address,
-           count(distinct topic_filter) as filters, 0 as none, any_value(topic_filter) as topic_filter,
-           {evidence("filters.exchange_id", "filters.ts")}
-    from last join mqtt_subscriptions as filters on filters.client_id = last.client_id
-    where event = 'subscribe' and not coalesce(resumed, false) and connections > 1
-          and epoch_ns(until) - epoch_ns(newest) > 5e9
-          and not exists (from mqtt_subscriptions as again where again.flow_id = last.flow_id)
-    group by last.client_id"""
+# Filters of an earlier connection that the next one neither asked for nor has in a session.
+_UNSUBSCRIBED = """
+    select 'mqtt' as likes, client_id, client_address, count(distinct topic_filter) as filters, 0 as none,
+           min(topic_filter) as topic_filter, count(*) as samples, min(epoch_ns(ts)) as first_ns,
+           max(epoch_ns(ts_until)) as last_ns, [arg_max(exchange_id, ts)] as ids
+    from mqtt_dropped_filters group by client_id, client_address"""
 
 # The same message, not a retained one, on several connections; retained ones on each.
 _REPEATED = f"""
@@ -64,37 +57,31 @@ _RETAINED = f"""
            count(distinct flow_id) as connections, {evidence("message_id")}
     from mqtt_publishes where {_GOT} and retain and client_id is not null group by {CLIENT}"""
 
-# A payload that a client got and sent, again and again: copiers in a circle. Those that are sent most are looked at.
-_ROUND = f"""
-    with sent as (
-        select payload_crc32, count(*) as times, count(distinct client_id) as clients,
-               count(distinct topic) as topics, min(topic) as topic,
-               string_agg(distinct client_id, ', ' order by client_id) as names, {evidence("message_id")}
-        from mqtt_publishes where {_SENT} and payload_bytes > 3 and not coalesce(dup, false)
-        group by payload_crc32, payload_bytes
-        having count(*) >= 20 and (count(distinct client_id) > 1 or count(distinct topic) > 1)
-        order by times desc, payload_crc32 limit 20),
-    own as (select flow_id, payload_crc32, max(ts) filter (direction = 'client_to_server') as last,
-                   min(ts) filter (direction = 'server_to_client') as first
-            from mqtt_publishes semi join sent using (payload_crc32) group by flow_id, payload_crc32)
-    select 'mqtt' as likes, topic, times, names, topics, clients, 0 as none, samples, first_ns, last_ns, ids
-    from sent semi join (from own where first < last) as own using (payload_crc32)"""
+# A payload that a client got on one topic and sent on another one, again and again: copiers in a circle.
+_ROUND = """
+    select 'mqtt' as likes, to_topic as topic, from_topic, client_id, client_address, copies_count as times, 0 as none,
+           copies_count as samples, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, [message_id] as ids
+    from mqtt_topic_rounds"""
 
-_TOPICS = f"""
-    select 'mqtt' as likes, topic, any_value(client_id) as client_id, any_value(client_address) as client_address,
-           case when topic like '/%' or topic like '%//%' then count(*) end as times, 0 as none,
-           {evidence("message_id")}
-    from mqtt_publishes where {_SENT} and topic is not null group by topic"""
-# One topic until a time, another one since; others keep theirs.
-_CHANGED = f"""
-    with topics as (
-        select {CLIENT}, topic, min(ts) as began, max(ts) as ended, count(*) as times, {evidence("message_id")}
-        from mqtt_publishes where {_SENT} and topic is not null and client_id is not null group by {CLIENT}, topic)
-    select 'mqtt' as likes, {CLIENT}, 0 as none, case when count(*) = 2 and min(times) >= 5
-               and min(ended) < max(began) then max(times) end as times,
-           arg_min(topic, began) as topic_before, arg_max(topic, began) as topic_now, sum(samples)::bigint as samples,
-           min(first_ns) as first_ns, max(last_ns) as last_ns, arg_max(ids, began) as ids
-    from topics group by {CLIENT}"""
+# How each client publishes on each topic: names with empty levels, one topic until a time and another one since, a
+# regular stream that ended while its likes went on, and one that got denser.
+_HABIT = (
+    "messages as samples, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, [message_id, last_message_id] as ids"
+)
+_LATEST = "max(epoch_ns(ts_last)) over (partition by server_address, shape)"
+_HABITS = f"""
+    select coalesce(server_address, '') || ' ' || shape as likes, client_id, client_address, topic, 0 as none, gap_ms,
+           case when topic like '/%' or topic like '%//%' then messages end as times, longest_gap_ms,
+           case when messages >= 20 and longest_gap_ms < 3 * gap_ms and whole
+               then (least(epoch_ns(ts_heard), {_LATEST}) - epoch_ns(ts_last)) / 1e6 end as silent_ms,
+           began_gap_ms, ended_gap_ms, {_HABIT}
+    from mqtt_publisher_habits"""
+_CHANGED = """
+    select 'mqtt' as likes, client_id, client_address, 0 as none,
+           case when count(*) = 2 and min(ts_last) < max(ts) then max(messages) end as times,
+           arg_min(topic, ts) as topic_before, arg_max(topic, ts) as topic_now, sum(messages)::bigint as samples,
+           min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts_last)) as last_ns, [arg_max(message_id, ts)] as ids
+    from mqtt_publisher_habits group by client_id, client_address"""
 
 _ARRIVAL = f"""
     select coalesce(topic_filter, '') as likes, subscriber_client_id as client_id, subscriber_address as client_address,
@@ -115,15 +102,15 @@ _AWAY = f"""
            nullif(sum(messages) filter (not session_present), 0) as lost, count(*) as samples,
            min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts_back)) as last_ns, [arg_max(next_exchange_id, ts)] as ids
     from mqtt_offline_periods group by {CLIENT}"""
-# The will of an earlier connection in the place of what the next one had published.
-_WILLS = f"""
-    select 'mqtt' as likes, topic, client_id, client_address, count(*) as times, 0 as none, count(*) as samples,
-           min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts)) as last_ns, [arg_min(flow_id, ts)] as ids
-    from (select *, lag(set_by) over own as set_before, lag(flow_id) over own as flow_before,
-                 lag(client_id) over own as client_before
-          from mqtt_retained window own as (partition by server_address, server_port, topic order by ts))
-    where set_by = 'will' and set_before = 'publish' and client_before = client_id and flow_before <> flow_id
-    group by topic, {CLIENT}"""
+# The will of an earlier connection in the place of what the next one had published, or while the next one lives.
+_WILLS = """
+    select 'mqtt' as likes, topic, next_client_id as client_id, next_client_address as client_address,
+           count(*) as times, 0 as none, count(*) as samples, min(epoch_ns(ts)) as first_ns,
+           max(epoch_ns(ts)) as last_ns, [arg_min(coalesce(sent_message_id, flow_id), ts)] as ids
+    from mqtt_wills
+    where next_flow_id is not null
+          and (newer_message_id is not null or (retain and ts_corrected is null and births > 0))
+    group by topic, next_client_id, next_client_address"""
 
 _ONE_BY_ONE = f"""
     with slow as (
@@ -170,9 +157,10 @@ POPULATIONS = (
                  "{topic_filter}", floor=4, two=1),),
     ),
     Population(
-        "mqtt", "mqtt_subscriptions", _BOTH, _UNSUBSCRIBED,
+        "mqtt", "mqtt_dropped_filters", _BOTH, _UNSUBSCRIBED,
         (Measure("not subscribed any more", "filters", "{who} had subscribed to {value} filters, among them "
-                 "{topic_filter}; on its last connection it has none and no session", usual="none", weight=2.0),),
+                 "{topic_filter}; on its next connection it has them no more, and no session", usual="none",
+                 weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _REPEATED,
@@ -185,17 +173,24 @@ POPULATIONS = (
                  "connections", usual="topics", floor=20, ratio=3),),
     ),
     Population(
-        "mqtt", "mqtt_publishes", ("topic",), _ROUND,
-        (Measure("goes round", "times", "one payload was published {value} times, on {topics} topics such as {topic}, "
-                 "by clients that had got it: {names}", usual="none", floor=19, weight=2.0),),
+        "mqtt", "mqtt_topic_rounds", (*_BOTH, "topic"), _ROUND,
+        (Measure("goes round", "times", "{who} published {value} times on {topic} what it had got on {from_topic}",
+                 usual="none", floor=19, weight=2.0),),
     ),
     Population(
-        "mqtt", "mqtt_publishes", ("client_id", "client_address", "topic"), _TOPICS,
-        (Measure("empty topic level", "times", "{who} publishes to {topic}, which has an empty level, {value} times",
-                 usual="none"),),
+        "mqtt", "mqtt_publisher_habits", (*_BOTH, "topic"), _HABITS,
+        (
+            Measure("empty topic level", "times", "{who} publishes to {topic}, which has an empty level, {value} times",
+                    usual="none"),
+            Measure("publishes no more", "silent_ms", "{who} published to {topic} with {usual} between at most, and "
+                    "not for {value} since, while others went on", usual="longest_gap_ms", unit="ms", ratio=5,
+                    floor=3_000, weight=1.5),
+            Measure("publishes more often", "began_gap_ms", "{who} publishes to {topic} each {usual}, at first each "
+                    "{value}", usual="ended_gap_ms", unit="ms", ratio=8, floor=20),
+        ),
     ),
     Population(
-        "mqtt", "mqtt_publishes", _BOTH, _CHANGED,
+        "mqtt", "mqtt_publisher_habits", _BOTH, _CHANGED,
         (Measure("changed its topic", "times", "{who} published to {topic_before}, and only to {topic_now} since, "
                  "{value} times", usual="none", floor=4),),
     ),
@@ -229,9 +224,9 @@ POPULATIONS = (
         ),
     ),
     Population(
-        "mqtt", "mqtt_retained", ("topic", "client_id"), _WILLS,
-        (Measure("old will", "times", "the will of an earlier connection of {who} replaced what it had published to "
-                 "{topic} since, {value} times", usual="none", weight=2.0),),
+        "mqtt", "mqtt_wills", ("topic", "client_id"), _WILLS,
+        (Measure("old will", "times", "the will of an earlier connection of {who} on {topic} came after it was back, "
+                 "or stands there since, {value} times", usual="none", weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publishes", _BOTH, _ONE_BY_ONE,

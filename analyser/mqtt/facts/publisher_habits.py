@@ -17,8 +17,7 @@ _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
 STEPS = {
     "habit_gaps": """
         SELECT coalesce(server_address, '') AS server, server_port, client_id, client_address, client_port, version,
-               topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, qos, payload_bytes, message_id,
-               length_bytes,
+               topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, message_id,
                epoch_ns(ts) - lag(epoch_ns(ts)) OVER steps AS gap_ns,
                coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
                row_number() OVER steps AS place

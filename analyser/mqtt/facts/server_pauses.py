@@ -73,4 +73,5 @@ ROWS = f"""
     WHERE clients >= {LEAST_CLIENTS} AND greatest(heard, addresses) >= 2
         AND until_ns - first_ns >= greatest({LEAST_NS}, {TIMES} * 1e6 * usual_ms)
     ORDER BY first_ns, server"""
-ASKS = "EXISTS (FROM exchanges WHERE protocol = 'mqtt')"
+ASKS = f"""EXISTS (FROM exchanges WHERE protocol = 'mqtt'
+    AND (latency_ms >= {LEAST_NS} / 2e6 OR (latency_ms IS NULL AND coalesce(answer_due, true))))"""

@@ -1,0 +1,113 @@
+"""What clients of MQTT do over time: the tables of the stage have their columns, and say what the rows show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.analyser.engine.rules.scenarios.build_mqtt import publish
+from tests.analyser.engine.rules.scenarios.mqtt_clients import (
+    apart,
+    back_without,
+    changed,
+    fleet,
+    giving_up,
+    old_will,
+    paused,
+    prefixed,
+    ring,
+    subscribing,
+    will_left,
+)
+from tests.support.rows import Rows, connection_from_rows
+from wirewitness.analyser.mqtt.facts.clients_stage import MADE, add_clients
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
+
+
+def made(rows: Rows, query: str) -> list[tuple[Any, ...]]:
+    con = connection_from_rows(rows)
+    add_clients(con)
+    con.execute("SET TimeZone = 'UTC'")
+    for table in MADE:
+        shape = con.sql(f"FROM {table}").to_arrow_table().schema
+        assert shape.names == [*TABLES[table].column_names()]
+        assert shape.types == arrow_schema(table).types
+    found = con.sql(query).fetchall()
+    con.close()
+    return found
+
+
+def test_a_capture_without_mqtt_has_the_empty_tables() -> None:
+    assert made({}, "SELECT count(*) FROM mqtt_wills") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(old_will(), [("sensor-1-a", "sensor-1-b", True, True, 0)], id="over a newer message"),
+        pytest.param(old_will(birth=None), [("sensor-1-a", "sensor-1-b", True, False, 0)], id="nothing newer"),
+        pytest.param(will_left(), [("sensor-1", "sensor-1", True, False, 1)], id="served while its client is back"),
+        pytest.param(will_left(birth=21), [("sensor-1", "sensor-1", True, False, 0)], id="put right"),
+    ],
+)
+def test_wills(rows: Rows, expected: list[tuple[Any, ...]]) -> None:
+    columns = "client_id, next_client_id, ts_sent IS NOT NULL, newer_message_id IS NOT NULL, served"
+    assert made(rows, f"SELECT {columns} FROM mqtt_wills") == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(back_without(), [("room/#", 0, 0, 8)], id="nothing"),
+        pytest.param(back_without(subscribed=("hall/#",)), [("room/#", 1, 1, 8)], id="another one"),
+        pytest.param(back_without(before="room/+"), [("room/#".replace("#", "+"), 0, 0, 8)], id="a level"),
+        pytest.param(back_without(before="room/heat/#"), [("room/heat/#", 0, 0, 8)], id="the parent level matches"),
+        pytest.param(back_without(before="r.om/heat"), [("r.om/heat", 0, 0, 0)], id="a dot is a dot"),
+        pytest.param(back_without(before="+"), [("+", 0, 0, 0)], id="one level only"),
+        pytest.param(back_without(subscribed=("room/+", "#")), [], id="one that covers it"),
+    ],
+)
+def test_dropped_filters(rows: Rows, expected: list[tuple[Any, ...]]) -> None:
+    columns = "topic_filter, filters_now, filters_new, messages"
+    assert made(rows, f"SELECT {columns} FROM mqtt_dropped_filters") == expected
+
+
+def test_rounds_over_topics() -> None:
+    columns = "topic, to_topic, from_topic, client_id, topics, copies_count"
+    query = f"SELECT {columns} FROM mqtt_topic_rounds ORDER BY to_topic"
+    two = [("b/x", "a/x", "b/x", "copier-1", 1, 30), ("b/x", "b/x", "a/x", "copier-0", 1, 30)]
+    found = made({"mqtt_publishes": ring("a/x", "b/x")}, query)
+    assert [row[1:] for row in found] == [row[1:] for row in two]
+    assert len({row[0] for row in found}) == 1
+    assert made({"mqtt_publishes": prefixed(30)}, query)[0][1:] == ("a/t", "t", "bridge", 30, 30)
+    assert made({"mqtt_publishes": ring("a/x", "b/x", anew=True)}, query) == []
+
+
+def test_subscribes() -> None:
+    query = "SELECT subscribes, without_effect, again, connections FROM mqtt_client_subscribes"
+    assert made({"mqtt_subscriptions": subscribing(12)}, query) == [(12, 11, 0, 1)]
+    assert made({"mqtt_subscriptions": subscribing(12, flows=3)}, query) == [(12, 9, 0, 3)]
+    assert made({"mqtt_subscriptions": giving_up(5)}, query) == [(5, 0, 4, 1)]
+
+
+def test_pauses_of_a_server() -> None:
+    query = "SELECT clients, heard, addresses, requests, answered FROM mqtt_server_pauses"
+    assert made(paused(), query) == [(3, 3, 3, 3, 3)]
+    assert made(paused(other=True), query) == []
+
+
+def test_habits() -> None:
+    query = "SELECT {} FROM mqtt_publisher_habits WHERE client_id = 'sensor-1' ORDER BY ts"
+    moved = made({"mqtt_publishes": changed(("plant/a", "/plant/a"))}, query.format("topic, topic_before, messages"))
+    assert moved == [("plant/a", None, 30), ("/plant/a", "plant/a", 30)]
+    retain = made(
+        {"mqtt_publishes": changed(retain=(True, False))}, query.format("retain_turns, before_turn, retained")
+    )
+    assert retain == [(1, 30, 30)]
+    alone = made({"mqtt_publishes": apart("/plant/9/temp")}, query.format("shape, usual_shape, usual_clients, likes"))
+    assert alone == [("/plant/0/temp", "plant/0/temp", 4, 0)]
+    few = made({"mqtt_publishes": [publish(10 + n) for n in range(4)]}, query.format("topic"))
+    assert few == []
+    likes = made(fleet(), "SELECT DISTINCT shape, likes FROM mqtt_publisher_habits")
+    assert likes == [("plant/line0/temp", 4)]
