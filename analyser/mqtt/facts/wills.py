@@ -4,15 +4,16 @@ In: views of `mqtt_connections` and `mqtt_publishes`. Out: FIRED, a SELECT of co
 publish and when, which `retained.py` reads too; STEPS and ROWS of the table.
 
 A will is due when its connection ends without a DISCONNECT of the client, or with one of reason 0x04, after the Will
-Delay Interval, unless the session goes on by then (MQTT 5.0: 3.1.2.5, 3.1.3.2.2). It was seen where the server sent a
-message of its topic and size to somebody at that time, and no client had published that content just before. Who comes
-after it is the next connection of its client id, or the only other one with the same will topic: it began when the old
-one was silent already, and lived when the will was due or later.
+Delay Interval, unless the session goes on by then (MQTT 5.0: 3.1.2.5, 3.1.3.2.2). Some servers keep the old connection
+beside the new one, and send it when they close that, due or not. It was seen where the server sent a message of its
+topic and size to somebody at that time, and no client had published that content just before. Who comes after it is the
+next connection of its client id, or the only other one with the same will topic: it began when the old one was silent
+already, and lived when the will was due or later.
 """
 
 from __future__ import annotations
 
-FIRED = """
+_ENDED = """
     SELECT * FROM (
         SELECT *, CASE WHEN next_ns < due THEN CASE WHEN NOT next_present THEN next_ns END ELSE due END AS fires
         FROM (
@@ -23,8 +24,8 @@ FIRED = """
             FROM mqtt_connections WHERE connect_seen AND error_code = 0
             WINDOW of_client AS (PARTITION BY server_address, coalesce(nullif(client_id, ''), flow_id) ORDER BY ts))
         WHERE will_topic IS NOT NULL
-            AND (disconnected_by IS DISTINCT FROM 'client' OR disconnect_reason_code = 4))
-    WHERE fires IS NOT NULL"""
+            AND (disconnected_by IS DISTINCT FROM 'client' OR disconnect_reason_code = 4))"""
+FIRED = f"FROM ({_ENDED}) WHERE fires IS NOT NULL"
 
 # A server publishes a will so soon after the end that is seen, or so much before it.
 _BEFORE_NS, _AFTER_NS = 1_000_000_000, 3_000_000_000
@@ -36,9 +37,11 @@ _OWN_NS = 5_000_000_000
 STEPS = {
     "will_fired": f"""
         SELECT flow_id, coalesce(server_address, '') AS server, server_port, will_topic AS topic, will_retain,
-               will_payload_bytes AS payload_bytes, client_id, client_address, client_port, version, fires AS due_ns,
+               will_payload_bytes AS payload_bytes, client_id, client_address, client_port, version,
+               fires IS NOT NULL AS is_due, coalesce(fires, closed_ns) AS due_ns, closed_ns,
                epoch_ns(ts) AS began_ns, epoch_ns(coalesce(ts_last_from_client, ts)) AS heard_ns, file, packet
-        FROM ({FIRED})""",
+        FROM (SELECT *, epoch_ns(coalesce(ts_closed, ts_disconnect)) AS closed_ns FROM ({_ENDED}))
+        WHERE coalesce(fires, closed_ns) IS NOT NULL""",
     "will_messages": """
         SELECT coalesce(server_address, '') AS server, topic, flow_id, client_id, direction = 'server_to_client' AS out,
                epoch_ns(ts) AS at_ns, payload_bytes, payload_crc32, coalesce(retain, false) AS retain, message_id
@@ -47,7 +50,8 @@ STEPS = {
     "will_sent": f"""
         SELECT will_fired.flow_id, arg_min(sent, sent.at_ns) AS sent
         FROM will_fired JOIN will_messages AS sent USING (server, topic, payload_bytes)
-        WHERE sent.out AND sent.at_ns BETWEEN due_ns - {_BEFORE_NS} AND due_ns + {_AFTER_NS}
+        WHERE sent.out AND (sent.at_ns BETWEEN due_ns - {_BEFORE_NS} AND due_ns + {_AFTER_NS}
+                OR sent.at_ns BETWEEN closed_ns - {_BEFORE_NS} AND closed_ns + {_AFTER_NS})
             AND NOT EXISTS (
                 FROM will_messages AS own WHERE NOT own.out AND own.server = will_fired.server
                     AND own.topic = will_fired.topic AND own.payload_crc32 = sent.payload_crc32
@@ -114,5 +118,6 @@ ROWS = """
     FROM will_fired LEFT JOIN will_sent USING (flow_id) LEFT JOIN will_next ON will_next.will_flow = flow_id
     LEFT JOIN will_newer ON will_newer.will_flow = flow_id LEFT JOIN will_after USING (flow_id)
     LEFT JOIN will_served USING (flow_id)
+    WHERE is_due OR sent IS NOT NULL
     ORDER BY due_ns, flow_id"""
 ASKS = "EXISTS (FROM mqtt_connections WHERE will_topic IS NOT NULL)"

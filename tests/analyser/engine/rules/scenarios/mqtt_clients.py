@@ -174,6 +174,7 @@ def dropped(count: int = 6, reached: int = 0, qos: int = 1, **more: object) -> d
 
 MQTT_CLIENTS_FIRES: list[Scenario] = [
     fires("MQT126", "warning", "the old connection's will after the birth under another id", **old_will()),
+    fires("MQT126", "warning", "under the same id, which the server leaves open", **old_will(new_id="sensor-1-a")),
     fires("MQT126", "warning", "and the device publishes again a minute later", **old_will(again=160)),
     fires("MQT126", "warning", "a retained will is served while its client is back", **will_left()),
     fires("MQT127", "warning", "nothing subscribed after a reconnect", **back_without()),
@@ -347,6 +348,7 @@ def apart(topic: str, likes: int = 4) -> list[Row]:
 
 MQTT_CLIENTS_FIRES += [
     fires("MQT131", "warning", "three tries of 5 s, answered after 8 s", **gives_up((5, 5.1, 5), late=8)),
+    fires("MQT131", "warning", "pings that are answered too late", **gives_up((5, 5, 5), late=8, operation="PINGREQ")),
     fires("MQT131", "warning", "six tries of 5 s, never answered", **gives_up((5, 5.1, 5, 5, 5, 5.2))),
     fires("MQT132", "warning", "three clients wait for 6 s", **paused()),
     fires("MQT132", "warning", "all at one address", **paused(one_address=True)),
@@ -365,7 +367,7 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT131", "waits that differ", **gives_up((5, 9, 2), late=12)),
     silent("MQT131", "two tries", **gives_up((5, 5), late=8)),
     silent("MQT131", "it leaves at once", **gives_up((0.1, 0.1, 0.1, 0.1, 0.1))),
-    silent("MQT131", "pings", **gives_up((5, 5, 5), late=8, operation="PINGREQ")),
+    silent("MQT131", "pings that are never answered", **gives_up((5, 5, 5, 5, 5, 5), operation="PINGREQ")),
     silent("MQT132", "one client", **paused(clients=1)),
     silent("MQT132", "another client gets messages meanwhile", **paused(other=True)),
     silent("MQT132", "all at one address, and sent again", **paused(one_address=True, resent=3)),
