@@ -172,6 +172,8 @@ _PUBLISHER_HABITS = Table(
         *_CLIENT,
         _text("topic", "topic name"),
         _text("topic_before", "topic of this client until then that differs by case or empty levels only; null: none"),
+        _text("topic_after", "the one topic on which this client published after it had left this one; null: none"),
+        _time("ts_after", "its first message there"),
         _text("shape", "topic with its digits as 0 and the client id as <id>: likes have the same"),
         _text("plain_shape", "shape without case and empty levels"),
         _text("usual_shape", "of shapes that are the same but for these the one of most clients; null: there is one"),

@@ -54,6 +54,14 @@ STEPS = {
             AND now.client_id = before.client_id AND before.last_ns < now.first_ns AND before.topic <> now.topic
             AND {_PLAIN.format("before.topic")} = {_PLAIN.format("now.topic")}
         GROUP BY ALL""",
+    # What it publishes on instead: the only topic that begins where this one ends.
+    "habit_after": """
+        SELECT left_one.server, left_one.client_id, left_one.topic, min(after.topic) AS topic_after,
+               min(after.first_ns) AS after_ns
+        FROM habit_rows AS left_one JOIN habit_rows AS after ON left_one.server = after.server
+            AND left_one.client_id = after.client_id AND after.topic <> left_one.topic
+            AND after.first_ns > left_one.last_ns AND after.last_ns - left_one.last_ns > 5 * left_one.longest_ns
+        GROUP BY ALL HAVING count(*) = 1""",
     "habit_lives": """
         SELECT flow_id, epoch_ns(ts_last_from_client) AS heard_ns, coalesce(gap_bytes, 0) = 0 AS whole
         FROM mqtt_connections""",
@@ -61,7 +69,9 @@ STEPS = {
 ROWS = """
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
            client_id, last.client_address AS client_address, last.client_port AS client_port, last.version AS version,
-           topic, topic_before, habit_rows.shape, plain_shape, usual_shape, coalesce(usual_clients, 0) AS usual_clients,
+           topic, topic_before, topic_after,
+           make_timestamp_ns(after_ns)::TIMESTAMPTZ_NS AS ts_after,
+           habit_rows.shape, plain_shape, usual_shape, coalesce(usual_clients, 0) AS usual_clients,
            clients - 1 AS likes, messages, retained, retain_turns, always_retained,
            CASE WHEN retain_turns = 1 THEN turned_place - 1 END AS before_turn, last.retain AS retains_now,
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
@@ -72,6 +82,7 @@ ROWS = """
            turned_message_id, nullif(server, '') AS server_address, last.server_port AS server_port
     FROM habit_rows JOIN habit_shapes USING (server, shape) LEFT JOIN habit_usual USING (server, plain_shape)
     LEFT JOIN habit_rates USING (server, client_id, topic) LEFT JOIN habit_before USING (server, client_id, topic)
+    LEFT JOIN habit_after USING (server, client_id, topic)
     LEFT JOIN habit_lives ON habit_lives.flow_id = last.flow_id
     ORDER BY first_ns, client_id, topic"""
 ASKS = "EXISTS (FROM mqtt_publishes WHERE direction = 'client_to_server')"

@@ -2,7 +2,8 @@
 
 Finds
     Retained messages that are older than what is published live on their topic, retained commands that a client gets
-    anew at each connect, and retained messages that another client cleared.
+    anew at each connect, retained messages of a topic that its publisher has left, and retained messages that another
+    client cleared.
 
 Why it matters
     Whoever subscribes gets the retained message first and takes it for the present state. A retained command is carried
@@ -13,8 +14,10 @@ How it decides
     RETAIN, of other content, the last of them 10 s (stale_s) or more after the retained one was set; a topic whose
     publisher sets a retained message now and then is left alone. Command: a level of the topic is a word like cmd,
     command, set, action, reboot, and one client id gets the same retained message on three connections
-    (connects_least). Cleared: an empty retained message from another client than the one that had set it in the
-    capture; info. What was set, replaced and cleared is read from mqtt_retained.
+    (connects_least). Left: by the fact mqtt_publisher_habits a client set RETAIN on this topic, and publishes on
+    another one since, while nothing came here for five times its longest gap; nobody cleared the message, and the
+    server sends it to a subscriber after that. Cleared: an empty retained message from another client than the one that
+    had set it in the capture; info. What was set, replaced and cleared is read from mqtt_retained.
 
 False alarms
     A topic whose retained message is a default and whose live messages mean something else.
@@ -38,6 +41,7 @@ from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
+HABITS = "mqtt_publisher_habits"
 COMMANDS = frozenset({
     "action", "cmd", "cmds", "cmnd", "command", "commands", "control", "do", "execute", "ota", "reboot", "reset",
     "restart", "set", "trigger",
@@ -55,6 +59,7 @@ def detect(frames: Frames, *, live_least: int = 3, stale_s: float = 10.0, connec
     sets = [(one, by_id[one["message_id"]]) for one in kept if one["message_id"] in by_id]
     yield from _stale(rows, sets, live_least, int(stale_s * NS_PER_S))
     yield from _commands(rows, sets, connects_least)
+    yield from _left(rows, rows_of(frames[HABITS]))
     yield from _cleared(sets, by_id)
 
 
@@ -131,6 +136,30 @@ def _commands(rows: list[Row], sets: Sets, connects_least: int) -> Iterator[Find
         )
 
 
+def _left(rows: list[Row], habits: list[Row]) -> Iterator[Finding]:
+    for habit in habits:
+        if habit["topic_after"] is None or not habit["retains_now"]:
+            continue
+        later = [row for row in rows if row["ts"] > habit["ts_after"]]
+        got = [row for row in later if _is_kept(row)]
+        if not got or any(row["direction"] == "client_to_server" for row in rows if row["ts"] > habit["ts_last"]):
+            continue
+        kept, after = got[0], printable(habit["topic_after"], 80)
+        yield _finding(
+            "left",
+            "warning",
+            kept,
+            f"Retained message of a topic that was left: {short(kept['topic'])} of {client_title(habit)}",
+            f"{server_text(kept)} still sends the retained message on {_topic(kept)}, {times(len(got))}, first to "
+            f"{client_text(kept)} at {moment_text(kept['ts'])}. {sentence_start(client_text(habit))}, which had set "
+            f"it, publishes on {after} instead since {moment_text(habit['ts_after'])} and did not clear it.",
+            "Clear it with an empty retained message there, and let the client do so when its topic changes.",
+            got,
+            [habit, kept],
+            len(got),
+        )
+
+
 def _cleared(sets: Sets, by_id: Mapping[str, Row]) -> Iterator[Finding]:
     for kept, setter in sets:
         row = by_id.get(kept["next_message_id"]) if kept["ended_by"] == "cleared" else None
@@ -198,6 +227,10 @@ RULE = Rule(
             "retain", "payload_bytes", "payload_crc32", "message_id", "file", "packet",
         ),
         "mqtt_retained": ("ts", "ts_last", "ended_by", "sets", "message_id", "next_message_id"),
+        HABITS: (
+            "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic_after", "ts_after",
+            "retains_now",
+        ),
     },
     partition_by=("server_address", "topic"),
     detect=detect,
@@ -205,10 +238,11 @@ RULE = Rule(
         "mqtt_publishes": "topic IS NOT NULL AND (direction = 'client_to_server' OR retain)",
         "mqtt_retained": "set_by = 'publish'",
     },
-    suspects="""
+    suspects=f"""
         SELECT server_address, topic FROM r_mqtt_publishes GROUP BY server_address, topic
         HAVING bool_or(retain AND direction = 'client_to_server' AND payload_bytes = 0)
             OR (bool_or(direction = 'server_to_client')
                 AND count(*) FILTER (direction = 'client_to_server' AND NOT retain) >= 3)
-            OR count(*) FILTER (direction = 'server_to_client') >= 3""",
+            OR count(*) FILTER (direction = 'server_to_client') >= 3
+        UNION SELECT server_address, topic FROM r_{HABITS} WHERE topic_after IS NOT NULL AND retains_now""",
 )  # fmt: skip

@@ -516,3 +516,25 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT136", "its session is there", **kind_of(6, 1, present=True)),
     silent("MQT136", "it has just connected", **kind_of(6, 1, lives=4)),
 ]  # fmt: skip
+
+
+def left_topic(cleared: bool = False, served: bool = True, both: bool = False) -> list[Row]:
+    """A device publishes with RETAIN on one topic, then on another one; a later subscriber gets the old one."""
+    rows = [publish(10 + n, "p", "old/state", retain=True, message_id=f"pa{n}") for n in range(10)]
+    rows += [publish(30 + n, "p", "new/state", retain=True, message_id=f"pb{n}") for n in range(30)]
+    rows += [publish(31 + n, "p", "old/state", retain=True, message_id=f"pc{n}") for n in range(30) if both]
+    if cleared:
+        rows.append(publish(29, "p", "old/state", retain=True, payload_bytes=0, payload_crc32=0, message_id="pz"))
+    if served:
+        rows.append(to_client(50, "s", topic="old/state", retain=True, payload_crc32=rows[9]["payload_crc32"], **BOARD))
+    return rows
+
+
+MQTT_CLIENTS_FIRES += [
+    fires("MQT121", "warning", "its publisher has left the topic", mqtt_publishes=left_topic()),
+]
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT121", "it cleared the old one", mqtt_publishes=left_topic(cleared=True, served=False)),
+    silent("MQT121", "nobody gets it", mqtt_publishes=left_topic(served=False)),
+    silent("MQT121", "it publishes on both", mqtt_publishes=left_topic(both=True)),
+]
