@@ -189,8 +189,25 @@ _PUBLISHER_HABITS = Table(
         Column("gap_ms", "float64", "middle time from one message to the next", "context", unit="ms"),
         Column("longest_gap_ms", "float64", "the longest", "context", unit="ms"),
         Column("usual_gap_ms", "float64", "middle one of this shape", "context", unit="ms"),
-        Column("began_gap_ms", "float64", "middle one of its first quarter, of 40 messages or more", "context", "ms"),
-        Column("ended_gap_ms", "float64", "middle one of its last quarter", "context", unit="ms"),
+        Column(
+            "began_gap_ms",
+            "float64",
+            "middle one of the first quarter of that time, of 40 messages or more",
+            "context",
+            "ms",
+        ),
+        Column("ended_gap_ms", "float64", "middle one of the last quarter", "context", unit="ms"),
+        _count("same_again", "messages with the payload of the one before"),
+        Column("same_gap_ms", "float64", "middle time from the one before to these", "context", unit="ms"),
+        Column("other_gap_ms", "float64", "middle time to messages with another payload", "context", unit="ms"),
+        Column("rising", "float64", "correlation of the payload's size with the number of the message", "context"),
+        Column("began_bytes", "float64", "middle size of the payload in its first quarter", "context", unit="bytes"),
+        Column("ended_bytes", "float64", "middle size in its last quarter", "context", unit="bytes"),
+        _count("likes_retained", "messages with RETAIN of others with this shape"),
+        _count("likes_again", "their messages with the payload of the one before"),
+        _text(
+            "successor", "client id that came in its place at its address: nearly the same, when it was gone; or null"
+        ),
         _text("flow_id", "connection of its last message"),
         _time("ts_heard", "last message of the client on that connection, of any kind"),
         _flag("whole", "that connection has no gaps"),
@@ -204,6 +221,51 @@ _PUBLISHER_HABITS = Table(
     "mqtt",
 )
 
+_NAMES_USED = Table(
+    "mqtt_names_used",
+    "one row per client that used 20 names or more, topics with RETAIN or topic filters, not all at once",
+    (
+        ts_column("when it used the first one first", "context"),
+        _time("ts_last", "when it used the last one first"),
+        *_CLIENT,
+        _text("kind", "retained topic, or filter"),
+        _count("names", "different names"),
+        _count("used_once", "of these, those that it used once"),
+        _count("given_up", "of these, those that it cleared or unsubscribed from"),
+        _text("first_name", "the first of them"),
+        _text("last_name", "the last of them"),
+        Column("steady", "float64", "correlation of their number with time: 1 is one after the other", "context"),
+        _text("first_id", "message or exchange of the first one"),
+        _text("last_id", "message or exchange of the last one"),
+        *_SERVER,
+    ),
+    ("ts", "client_id", "kind"),
+    "mqtt",
+)
+_TOPIC_WRITERS = Table(
+    "mqtt_topic_writers",
+    "one row per topic whose retained message several clients set in turn, each to something else",
+    (
+        ts_column("first message with RETAIN", "context"),
+        _time("ts_last", "last message with RETAIN"),
+        _text("topic", "topic name"),
+        _count("sets", "messages with RETAIN"),
+        _count("turns", "how often another client set another content than the one before"),
+        _count("writers", "client ids that set it"),
+        *_CLIENT,
+        _count("own_sets", "messages of this client, the one with most"),
+        _text("other_client_id", "client id of the one with most after it"),
+        _text("other_client_address", "its IP address"),
+        _count("other_client_port", "its port"),
+        _count("other_sets", "its messages"),
+        _text("message_id", "mqtt_publishes.message_id of the first that changed what another client had set"),
+        _text("last_message_id", "likewise of the last"),
+        *_SERVER,
+    ),
+    ("ts", "topic"),
+    "mqtt",
+)
+
 CLIENT_TABLES = (
     _WILLS,
     _DROPPED_FILTERS,
@@ -211,4 +273,6 @@ CLIENT_TABLES = (
     _CLIENT_SUBSCRIBES,
     _SERVER_PAUSES,
     _PUBLISHER_HABITS,
+    _NAMES_USED,
+    _TOPIC_WRITERS,
 )

@@ -161,7 +161,7 @@ DELIVERIES = StageTables(
 )
 _OF_CLIENTS = (
     "mqtt_wills", "mqtt_dropped_filters", "mqtt_topic_rounds", "mqtt_client_subscribes", "mqtt_server_pauses",
-    "mqtt_publisher_habits",
+    "mqtt_publisher_habits", "mqtt_names_used", "mqtt_topic_writers",
 )  # fmt: skip
 MQTT_CLIENTS = StageTables(
     makes=_OF_CLIENTS,

@@ -14,6 +14,7 @@ from wirewitness.analyser.mqtt.facts import (
     publisher_habits,
     repeated_subscribes,
     server_pauses,
+    topic_growth,
     topic_rounds,
     wills,
 )
@@ -25,6 +26,8 @@ MADE = {
     "mqtt_client_subscribes": Made(repeated_subscribes.ASKS, repeated_subscribes.STEPS, repeated_subscribes.ROWS),
     "mqtt_server_pauses": Made(server_pauses.ASKS, server_pauses.STEPS, server_pauses.ROWS),
     "mqtt_publisher_habits": Made(publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS),
+    "mqtt_names_used": Made(topic_growth.NAMES_ASKS, topic_growth.NAMES_STEPS, topic_growth.NAMES_ROWS),
+    "mqtt_topic_writers": Made(topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS),
 }
 
 

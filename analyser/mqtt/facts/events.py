@@ -62,6 +62,12 @@ NUMBERS = {
                 AND (server_address, client_id) IN (
                     SELECT server_address, client_id FROM in_publishes WHERE dup AND direction = 'server_to_client'))
         WHERE dup AND repeated""",
+    # What the client's TCP sent again and the server's never confirmed did not reach it.
+    "context_unconfirmed": """
+        SELECT row FROM in_publishes JOIN flows USING (flow_id)
+        WHERE direction = 'client_to_server' AND flows.unheard_sends_to_server > 0
+            AND flows.bytes_to_server > flows.acked_by_server
+            AND try_cast(regexp_extract(message_id, '[0-9]+$') AS BIGINT) + length_bytes > flows.acked_by_server""",
     "context_subscriptions": """
         SELECT row_number() OVER () AS number, * FROM mqtt_subscriptions
         WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL""",
@@ -111,7 +117,7 @@ _EVENTS = f"""
         FROM in_publishes LEFT JOIN context_contents
             ON server_address IS NOT DISTINCT FROM server AND topic IS NOT DISTINCT FROM of_topic
             AND payload_bytes IS NOT DISTINCT FROM size AND payload_crc32 IS NOT DISTINCT FROM crc
-        WHERE row NOT IN (FROM context_repeated) AND {TAKEN}
+        WHERE row NOT IN (FROM context_repeated) AND row NOT IN (FROM context_unconfirmed) AND {TAKEN}
         UNION ALL
         SELECT {ENDED}, NULL, flow_id, flows.server_port, epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), NULL,
                NULL, NULL, NULL, NULL, NULL, NULL, flows.server_address, NULL, NULL, NULL

@@ -10,6 +10,8 @@ not count. `plain_shape` is the shape without what nobody tells apart on purpose
 from __future__ import annotations
 
 LEAST = 5
+# Ids that differ so little are one device's, made anew.
+_LONG_ID, _ID_LETTERS = 5, 2
 _SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
     '[0-9]+', '0', 'g')"""
 _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
@@ -17,7 +19,8 @@ _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
 STEPS = {
     "habit_gaps": """
         SELECT coalesce(server_address, '') AS server, server_port, client_id, client_address, client_port, version,
-               topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, message_id,
+               topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, payload_bytes, message_id,
+               payload_crc32 = lag(payload_crc32) OVER steps AS same_again,
                epoch_ns(ts) - lag(epoch_ns(ts)) OVER steps AS gap_ns,
                coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
                row_number() OVER steps AS place
@@ -27,7 +30,10 @@ STEPS = {
         WINDOW steps AS (PARTITION BY server_address, client_id, topic ORDER BY ts, message_id)""",
     "habit_rows": f"""
         SELECT server, client_id, topic, count(*) AS messages, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
-               median(gap_ns) AS gap_ns, max(gap_ns) AS longest_ns, count(*) FILTER (retain) AS retained,
+               median(gap_ns) AS gap_ns, max(gap_ns) AS longest_ns,
+               count(*) FILTER (same_again) AS same_again, median(gap_ns) FILTER (same_again) AS same_gap_ns,
+               median(gap_ns) FILTER (NOT same_again) AS other_gap_ns,
+               corr(place, payload_bytes) AS rising, count(*) FILTER (retain) AS retained,
                count(*) FILTER (retain_turns) AS retain_turns, min(place) FILTER (retain_turns) AS turned_place,
                min(at_ns) FILTER (retain_turns) AS turned_ns, arg_min(message_id, at_ns) AS message_id,
                arg_max(message_id, at_ns) AS last_message_id,
@@ -36,13 +42,17 @@ STEPS = {
                any_value({_SHAPE}) AS shape
         FROM habit_gaps GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
     "habit_rates": """
-        SELECT server, client_id, topic, median(gaps.gap_ns) FILTER (place <= messages // 4) AS began_ns,
-               median(gaps.gap_ns) FILTER (place > messages - messages // 4) AS ended_ns
+        SELECT server, client_id, topic,
+               median(gaps.gap_ns) FILTER (at_ns <= first_ns + (last_ns - first_ns) // 4) AS began_ns,
+               median(gaps.gap_ns) FILTER (at_ns > last_ns - (last_ns - first_ns) // 4) AS ended_ns,
+               median(payload_bytes) FILTER (place <= messages // 4) AS began_bytes,
+               median(payload_bytes) FILTER (place > messages - messages // 4) AS ended_bytes
         FROM habit_gaps AS gaps JOIN habit_rows USING (server, client_id, topic) WHERE messages >= 40 GROUP BY ALL""",
     "habit_shapes": f"""
         SELECT server, shape, any_value({_PLAIN.format("shape")}) AS plain_shape, count(DISTINCT client_id) AS clients,
                median(gap_ns) AS usual_gap_ns, max(last_ns) AS last_of_shape_ns,
-               count(*) FILTER (retain_turns = 0 AND retained > 0) AS always_retained
+               count(*) FILTER (retain_turns = 0 AND retained > 0) AS always_retained,
+               sum(retained)::BIGINT AS shape_retained, sum(same_again)::BIGINT AS shape_again
         FROM habit_rows GROUP BY server, shape""",
     # The shape that most clients have of those that differ by case or a slash only.
     "habit_usual": """
@@ -62,6 +72,16 @@ STEPS = {
             AND left_one.client_id = after.client_id AND after.topic <> left_one.topic
             AND after.first_ns > left_one.last_ns AND after.last_ns - left_one.last_ns > 5 * left_one.longest_ns
         GROUP BY ALL HAVING count(*) = 1""",
+    # Who came in its place at its address, under nearly the same id, when it was gone for good.
+    "habit_successors": f"""
+        SELECT gone.server, gone.client_id, gone.topic, min(other.client_id) AS successor
+        FROM habit_rows AS gone JOIN habit_rows AS other ON gone.server = other.server AND gone.shape = other.shape
+            AND gone.last.client_address = other.last.client_address AND gone.client_id <> other.client_id
+            AND other.first_ns > gone.last_ns AND length(gone.client_id) > {_LONG_ID}
+            AND levenshtein(gone.client_id, other.client_id) <= {_ID_LETTERS}
+        WHERE NOT EXISTS (FROM mqtt_connections AS alive WHERE alive.client_id = gone.client_id
+                          AND epoch_ns(coalesce(alive.ts_last_from_client, alive.ts)) >= other.first_ns)
+        GROUP BY ALL HAVING count(DISTINCT other.client_id) = 1""",
     "habit_lives": """
         SELECT flow_id, epoch_ns(ts_last_from_client) AS heard_ns, coalesce(gap_bytes, 0) = 0 AS whole
         FROM mqtt_connections""",
@@ -76,6 +96,9 @@ ROWS = """
            CASE WHEN retain_turns = 1 THEN turned_place - 1 END AS before_turn, last.retain AS retains_now,
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
            longest_ns / 1e6 AS longest_gap_ms, usual_gap_ns / 1e6 AS usual_gap_ms, began_ns / 1e6 AS began_gap_ms,
+           same_again,
+           same_gap_ns / 1e6 AS same_gap_ms, other_gap_ns / 1e6 AS other_gap_ms, rising, began_bytes, ended_bytes,
+           shape_retained - retained AS likes_retained, shape_again - same_again AS likes_again, successor,
            ended_ns / 1e6 AS ended_gap_ms, last.flow_id AS flow_id,
            make_timestamp_ns(heard_ns)::TIMESTAMPTZ_NS AS ts_heard, coalesce(whole, false) AS whole,
            make_timestamp_ns(last_of_shape_ns)::TIMESTAMPTZ_NS AS ts_last_of_shape, message_id, last_message_id,
@@ -83,6 +106,7 @@ ROWS = """
     FROM habit_rows JOIN habit_shapes USING (server, shape) LEFT JOIN habit_usual USING (server, plain_shape)
     LEFT JOIN habit_rates USING (server, client_id, topic) LEFT JOIN habit_before USING (server, client_id, topic)
     LEFT JOIN habit_after USING (server, client_id, topic)
+    LEFT JOIN habit_successors USING (server, client_id, topic)
     LEFT JOIN habit_lives ON habit_lives.flow_id = last.flow_id
     ORDER BY first_ns, client_id, topic"""
 ASKS = "EXISTS (FROM mqtt_publishes WHERE direction = 'client_to_server')"

@@ -13,6 +13,8 @@ How it decides
     client id was open, which then ended within 1 s (closed_within_s), by the server or, in 5.0, with DISCONNECT
     0x8E. At least 3 of them (takeovers_least) within 60 s (window_s); of two addresses in turn, back and forth, within
     five times the keep-alive, too: these programs wait longer before they come back. Two addresses make it critical.
+    Or two addresses that never are there together resume one session in turn, turns_least times and nearly always
+    when one connects: a warning.
     From one address it may be one program that starts a second connection before it closes the first, or two behind
     one address.
 
@@ -41,6 +43,7 @@ from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between, short
 
 TAKEN_OVER = 0x8E
 _KEEP_ALIVES = 5
+_MOST_MOVE = 0.8
 
 
 class _TakeOver(NamedTuple):
@@ -49,7 +52,12 @@ class _TakeOver(NamedTuple):
 
 
 def detect(
-    frames: Frames, *, takeovers_least: int = 3, window_s: float = 60.0, closed_within_s: float = 1.0
+    frames: Frames,
+    *,
+    takeovers_least: int = 3,
+    window_s: float = 60.0,
+    closed_within_s: float = 1.0,
+    turns_least: int = 5,
 ) -> Iterator[Finding]:
     """One finding for this client id when `takeovers_least` take-overs lie within `window_s`."""
     connections = [row for row in rows_of(frames["mqtt_connections"]) if row["client_id"]]
@@ -59,6 +67,7 @@ def detect(
         window_s = max(window_s, _KEEP_ALIVES * keep_alive_s)
     most = _most_within(found, int(window_s * NS_PER_S))
     if not found or most < takeovers_least:
+        yield from _shared(connections, turns_least)
         return
     addresses = sorted({c["client_address"] for t in found for c in (t.old, t.new)} - {None})
     name = printable(found[0].new["client_id"], 80)
@@ -121,6 +130,41 @@ def _ended_by(old: Row, new: Row, within_ns: int) -> bool:
     return by_code or bool(old["disconnected_by"] != "client" and old["closed_by"] != "client")
 
 
+def _shared(connections: list[Row], turns_least: int) -> Iterator[Finding]:
+    """One session that clients at two addresses resume in turn, without ending each other's connection."""
+    own = [row for row in connections if row["connect_seen"] and row["error_code"] == 0]
+    addresses = {row["client_address"] for row in own}
+    moved = [after for before, after in pairwise(own) if after["client_address"] != before["client_address"]]
+    resumed = [row for row in moved if row["session_present"]]
+    if len(addresses) != 2 or len(resumed) < turns_least or len(resumed) < _MOST_MOVE * (len(own) - 1):
+        return
+    names = sorted(addresses - {None})
+    yield RULE.finding(
+        severity="warning",
+        confidence="medium",
+        subject={"server": own[0]["server_address"], "client_id": own[0]["client_id"]},
+        title=f"Client id {short(own[0]['client_id'])} in turn from two addresses: {names_text(names, 2)}",
+        sentence=(
+            f"Client id {printable(own[0]['client_id'], 80)} connected to {server_text(own[0])} from two addresses in "
+            f"turn ({names_text(names, 2)}), {times(len(own))} in {ms_text(ms_between(own[0]['ts'], own[-1]['ts']))}; "
+            f"{times(len(resumed))} it went on with the session that the other one had left. So each gets the messages "
+            "of the time in which it is there, and none has all of them."
+        ),
+        next_step="Give each program a client id of its own; look at these addresses for copies of one program.",
+        proof=Proof(
+            own[0]["ts"], own[-1]["ts"], (Evidence(row["file"], row["packet"], row["exchange_id"]) for row in moved)
+        ),
+        numbers={
+            "client_id": own[0]["client_id"],
+            "take_overs": 0,
+            "turns": len(moved),
+            "addresses": names,
+            "where": server_text(own[0]),
+            "clients": [{"address": one, "client_id": own[0]["client_id"]} for one in names],
+        },
+    )
+
+
 def _in_turn(found: list[_TakeOver]) -> bool:
     """Did the address change at each of them, to one that was there before, two at least?"""
     back = [one for before, one in pairwise(found) if one.new["client_address"] == before.old["client_address"]]
@@ -166,8 +210,8 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             "ts", "exchange_id", "client_address", "client_port", "server_port", "version", "connect_seen",
-            "error_code", "keep_alive_s", "disconnected_by", "disconnect_reason_code", "ts_disconnect", "closed_by",
-            "ts_closed", "file", "packet",
+            "error_code", "session_present", "keep_alive_s", "disconnected_by", "disconnect_reason_code",
+            "ts_disconnect", "closed_by", "ts_closed", "file", "packet",
         ),
     },
     partition_by=("server_address", "client_id"),

@@ -16,7 +16,9 @@ How it decides
     command, set, action, reboot, and one client id gets the same retained message on three connections
     (connects_least). Left: by the fact mqtt_publisher_habits a client set RETAIN on this topic, and publishes on
     another one since, while nothing came here for five times its longest gap; nobody cleared the message, and the
-    server sends it to a subscriber after that. Cleared: an empty retained message from another client than the one that
+    server sends it to a subscriber after that. Gone: its client never came back, another one of nearly the same id and
+    topic came to its address when it was gone, and subscribers get the message on three connections (connects_least).
+    Cleared: an empty retained message from another client than the one that
     had set it in the capture; info. What was set, replaced and cleared is read from mqtt_retained.
 
 False alarms
@@ -59,7 +61,7 @@ def detect(frames: Frames, *, live_least: int = 3, stale_s: float = 10.0, connec
     sets = [(one, by_id[one["message_id"]]) for one in kept if one["message_id"] in by_id]
     yield from _stale(rows, sets, live_least, int(stale_s * NS_PER_S))
     yield from _commands(rows, sets, connects_least)
-    yield from _left(rows, rows_of(frames[HABITS]))
+    yield from _left(rows, rows_of(frames[HABITS]), connects_least)
     yield from _cleared(sets, by_id)
 
 
@@ -136,9 +138,36 @@ def _commands(rows: list[Row], sets: Sets, connects_least: int) -> Iterator[Find
         )
 
 
-def _left(rows: list[Row], habits: list[Row]) -> Iterator[Finding]:
+def _of_gone(rows: list[Row], habit: Row, connects_least: int) -> Iterator[Finding]:
+    """Its client is gone for good, and another one is in its place."""
+    got = [row for row in rows if _is_kept(row) and row["ts"] > habit["ts_last"]]
+    if habit["successor"] is None or len({row["flow_id"] for row in got}) < connects_least:
+        return
+    if any(row["direction"] == "client_to_server" and row["ts"] > habit["ts_last"] for row in rows):
+        return
+    kept, successor = got[0], printable(habit["successor"], 80)
+    yield _finding(
+        "gone",
+        "warning",
+        kept,
+        f"Retained message of a client that is gone: {short(kept['topic'])} of {client_title(habit)}",
+        f"{server_text(kept)} still sends the old retained message on {_topic(kept)}, {times(len(got))}, last to "
+        f"{client_text(got[-1])} at {moment_text(got[-1]['ts'])}. {sentence_start(client_text(habit))} had set it, was "
+        f"gone after {moment_text(habit['ts_last'])}, and never cleared it; client {successor} at the same address "
+        "publishes in its place.",
+        "Clear it with an empty retained message, and let a client that is replaced do so before it goes.",
+        got,
+        [habit, kept],
+        len(got),
+    )
+
+
+def _left(rows: list[Row], habits: list[Row], connects_least: int) -> Iterator[Finding]:
     for habit in habits:
-        if habit["topic_after"] is None or not habit["retains_now"]:
+        if not habit["retains_now"]:
+            continue
+        if habit["topic_after"] is None:
+            yield from _of_gone(rows, habit, connects_least)
             continue
         later = [row for row in rows if row["ts"] > habit["ts_after"]]
         got = [row for row in later if _is_kept(row)]
@@ -229,7 +258,7 @@ RULE = Rule(
         "mqtt_retained": ("ts", "ts_last", "ended_by", "sets", "message_id", "next_message_id"),
         HABITS: (
             "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic_after", "ts_after",
-            "retains_now",
+            "retains_now", "successor",
         ),
     },
     partition_by=("server_address", "topic"),
@@ -244,5 +273,6 @@ RULE = Rule(
             OR (bool_or(direction = 'server_to_client')
                 AND count(*) FILTER (direction = 'client_to_server' AND NOT retain) >= 3)
             OR count(*) FILTER (direction = 'server_to_client') >= 3
-        UNION SELECT server_address, topic FROM r_{HABITS} WHERE topic_after IS NOT NULL AND retains_now""",
+        UNION SELECT server_address, topic FROM r_{HABITS}
+        WHERE (topic_after IS NOT NULL OR successor IS NOT NULL) AND retains_now""",
 )  # fmt: skip

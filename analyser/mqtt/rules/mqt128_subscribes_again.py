@@ -12,7 +12,8 @@ How it decides
     By the fact `mqtt_client_subscribes`: at least `least` SUBSCRIBE packets, and at least `share` of all of that
     client, ask for filters that were granted before on the same connection, with the same options, or that it had just
     given up. A new connection may subscribe anew. A warning where these, their answers and the retained messages are
-    half of what this client and the server sent each other, else info. What other clients of the server do is said
+    half of what this client and the server sent each other, or the client sends one for each other message or nearly so
+    (share), else info. What other clients of the server do is said
     beside.
 
 False alarms
@@ -44,18 +45,23 @@ _HALF = 0.5
 def detect(frames: Frames, *, least: int = 10, share: float = 0.8) -> Iterator[Finding]:
     """One finding for each client of this server."""
     packets: dict[tuple[str | None, str | None], int] = {}
+    asked: dict[tuple[str | None, str | None], int] = {}
     for row in rows_of(frames["mqtt_connections"]):
         key = row["client_address"], row["client_id"]
+        asked[key] = asked.get(key, 0) + (row["client_messages"] or 0)
         packets[key] = packets.get(key, 0) + (row["client_messages"] or 0) + (row["server_messages"] or 0)
     rows = rows_of(frames[SUBSCRIBES])
     for row in rows:
         for kind in ("without_effect", "again"):
             if row[kind] >= max(least, share * row["subscribes"]):
                 others = [one["subscribes"] / max(one["connections"], 1) for one in rows if one is not row]
-                yield _finding(row, kind, others, packets.get((row["client_address"], row["client_id"]), 0))
+                key = row["client_address"], row["client_id"]
+                others_sent = asked.get(key, 0) - row["subscribes"] * (1 if kind == "without_effect" else 2)
+                each = bool(asked.get(key)) and row[kind] >= share * others_sent
+                yield _finding(row, kind, others, packets.get(key, 0), each=each)
 
 
-def _finding(row: Row, kind: str, others: list[float], packets: int) -> Finding:
+def _finding(row: Row, kind: str, others: list[float], packets: int, *, each: bool) -> Finding:
     often = row[kind]
     waste = 2 * often + (row["retained"] if row["retained"] >= often else 0)
     if kind == "again":
@@ -68,7 +74,7 @@ def _finding(row: Row, kind: str, others: list[float], packets: int) -> Finding:
     )  # fmt: skip
     retained = f" The server sent it {count(row['retained'], 'retained message')}." if row["retained"] else ""
     return RULE.finding(
-        severity="warning" if packets and waste >= _HALF * packets else "info",
+        severity="warning" if each or (packets and waste >= _HALF * packets) else "info",
         provisional=True,
         subject={"server": row["server_address"], "client_id": row["client_id"], "address": row["client_address"],
                  "kind": kind},

@@ -9,7 +9,8 @@ Why it matters
     two for one of QoS 2. What it has to send piles up in the client, and no other client of the server sees anything.
 
 How it decides
-    Of the first thousand such messages of a connection whose TCP handshake took `way_ms` or more: `messages` at least,
+    The way is what the TCP handshake took, or the time from SYN to CONNECT, which a capture beside the server shows. Of
+    the first thousand such messages of a connection whose way is `way_ms` or more: `messages` at least,
     never two in flight; and nine tenths (share) of the times from one message to the next are as long as the round
     trips that a message takes, from a tenth less to a quarter more. So it is the way that sets the pace, wherever the
     capture was taken. A warning where it went on so for four fifths of the connection's time.
@@ -51,16 +52,16 @@ def detect(frames: Frames, *, messages: int = 50, share: float = 0.9, way_ms: fl
     rows = rows_of(frames["mqtt_publishes"])
     flow = next(iter(rows_of(frames["flows"])), None)
     connection = next(iter(rows_of(frames["mqtt_connections"])), None)
-    if flow is None or connection is None or len(rows) < messages or (flow["handshake_ms"] or 0.0) < way_ms:
+    if flow is None or connection is None or len(rows) < messages:
+        return
+    way = max(flow["handshake_ms"] or 0.0, (connection["ts"] - flow["ts_first"]) / NS_PER_MS)
+    if way < way_ms:
         return
     if any((row["in_flight"] or 1) > 1 for row in rows):
         return
-    steps = [
-        (after["ts"] - before["ts"]) / NS_PER_MS / (flow["handshake_ms"] * before["qos"])
-        for before, after in pairwise(rows)
-    ]
+    steps = [(after["ts"] - before["ts"]) / NS_PER_MS / (way * before["qos"]) for before, after in pairwise(rows)]
     if sum(_SHORTER <= one <= _LONGER for one in steps) >= share * len(steps):
-        yield _finding(rows, connection, flow["handshake_ms"])
+        yield _finding(rows, connection, way)
 
 
 def _finding(rows: Sequence[Row], connection: Row, way_ms: float) -> Finding:
@@ -79,8 +80,8 @@ def _finding(rows: Sequence[Row], connection: Row, way_ms: float) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first))} sends each message of QoS {first['qos']} to {server} only after the "
             f"one before was acknowledged: {count(len(rows), 'message')}, {ms_text(each_ms)} each, where the way alone "
-            f"(TCP handshake) takes {ms_text(way_ms)}. So {rate:,.1f} messages a second get through; with {allowed} on "
-            f"the way at a time up to {rate * allowed:,.0f} would."
+            f"(TCP handshake and CONNECT) takes {ms_text(way_ms)}. So {rate:,.1f} messages a second get "
+            f"through; with {allowed} on the way at a time up to {rate * allowed:,.0f} would."
         ),
         next_step=(
             "Where this is too little, do not wait for each acknowledgement in the application, and raise the "
@@ -105,6 +106,9 @@ def _finding(rows: Sequence[Row], connection: Row, way_ms: float) -> Finding:
     )  # fmt: skip
 
 
+_FAR = """SELECT flow_id FROM flows JOIN mqtt_connections AS own USING (flow_id)
+    WHERE flows.handshake_seen AND own.connect_seen
+        AND greatest(coalesce(handshake_ms, 0), (epoch_ns(own.ts) - epoch_ns(ts_first)) / 1e6) >= 10"""
 _SENT = "direction = 'client_to_server' AND qos IN (1, 2) AND NOT coalesce(dup, false)"
 RULE = Rule(
     code="MQT129",
@@ -118,17 +122,17 @@ RULE = Rule(
             "qos", "in_flight", "message_id", "file", "packet",
         ),
         "mqtt_connections": ("ts", "server_receive_maximum", "observed_until"),
-        "flows": ("handshake_ms",),
+        "flows": ("ts_first", "handshake_ms"),
     },
     partition_by=("flow_id",),
     detect=detect,
     rows={
         "mqtt_publishes": f"""{_SENT} AND message_id IN (
             SELECT unnest(arg_min(message_id, ts, {_MOST_LOOKED_AT})) FROM mqtt_publishes
-            WHERE {_SENT} AND flow_id IN (SELECT flow_id FROM flows WHERE handshake_ms >= 10 AND protocol = 'mqtt')
+            WHERE {_SENT} AND flow_id IN ({_FAR})
             GROUP BY flow_id HAVING count(*) >= 50)""",
         "mqtt_connections": "coalesce(gap_bytes, 0) = 0 AND coalesce(max_in_flight_from_client, 1) <= 1",
-        "flows": "handshake_ms >= 10 AND protocol = 'mqtt'",
+        "flows": "handshake_seen AND protocol = 'mqtt'",
     },
     suspects="SELECT flow_id FROM r_mqtt_publishes",
 )  # fmt: skip

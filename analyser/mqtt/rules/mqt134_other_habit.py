@@ -2,8 +2,8 @@
 
 Finds
     Clients that leave a topic for one that differs by case or a slash, or whose topic differs so from those of all
-    their likes; that no longer set RETAIN; and that publish many times as often as they did. Question: whose content
-    differs.
+    their likes; that no longer set RETAIN, or do so since; that publish each message twice; and that publish many times
+    as often as they did. Question: whose content differs.
 
 Why it matters
     It is what an update of one program or device does, and nothing fails: subscribers with the old filter get no more,
@@ -13,10 +13,13 @@ How it decides
     By the fact `mqtt_publisher_habits`. Topic: `messages_least` messages on one topic, then as many on another one that
     is the same but for upper and lower case or empty levels, and none on the first one any more; or the shape of a
     client's topic (digits and its id aside) is that of `likes_least` other clients but for these. RETAIN: it was set on
-    each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Rate: the
-    middle gap of the last quarter of a client's messages on a topic is a tenth (rate) of that of the first quarter or
-    less, while two other clients at least go on as before; a warning where it then sends half of all that clients
-    publish, else info.
+    each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Or it is set
+    since, where no like does; a warning with `likes_least` of them, else info. Twice: ten messages or more have the
+    payload of the one before and follow it in a third of the usual time, so that half of all are copies (two fifths at
+    least, three fifths at most), which no like does. Rate: the
+    middle gap of a client on a topic in the last quarter of its time is a tenth (rate) of that of the first quarter or
+    less, while two other clients at least go on as before, or a fifth where these are its likes, `likes_least` of them;
+    a warning with such likes, or where it then sends half of all that clients publish, else info.
 
 False alarms
     A program that was changed on purpose, with all who listen to it.
@@ -45,6 +48,8 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, cl
 HABITS = "mqtt_publisher_habits"
 # Others that publish as before, and what is as before.
 _PEERS, _STEADY = 2, 2.0
+# So many copies are no chance.
+_COPIES = 10
 
 
 def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rate: float = 10.0) -> Iterator[Finding]:
@@ -55,12 +60,16 @@ def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rat
             yield _moved(row)
         elif _is_apart(row, likes_least):
             yield _apart(row)
-        if _stopped_retaining(row, messages_least):
-            yield _retain(row)
+        if _turned_retain(row, messages_least):
+            yield _retain(row) if not row["retains_now"] else _retains_now(row, likes_least)
+        if _is_twice(row) and not row["likes_again"]:
+            yield _twice(row)
     steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
     for row in rows:
-        if _is_faster(row, rate) and len(steady - {row["client_id"]}) >= _PEERS:
-            yield _rate(row, rows, len(steady - {row["client_id"]}))
+        likes = {one["client_id"] for one in rows if one["shape"] == row["shape"]} & steady - {row["client_id"]}
+        others, alike = len(steady - {row["client_id"]}), len(likes) >= likes_least
+        if others >= _PEERS and _is_faster(row, rate / 2 if alike else rate):
+            yield _rate(row, rows, others, alike=alike)
 
 
 def _is_apart(row: Row, likes_least: int) -> bool:
@@ -70,8 +79,16 @@ def _is_apart(row: Row, likes_least: int) -> bool:
     return bool(row["likes"] == 0 and row["usual_clients"] >= likes_least)
 
 
-def _stopped_retaining(row: Row, least: int) -> bool:
-    if row["retain_turns"] != 1 or row["retains_now"] or row["before_turn"] is None:
+def _is_twice(row: Row) -> bool:
+    """Each payload comes two times, the copy soon after it."""
+    again = row["same_again"] or 0
+    if again < _COPIES or not 0.4 <= again / row["messages"] <= 0.6 or not row["other_gap_ms"]:
+        return False
+    return bool(row["same_gap_ms"] <= row["other_gap_ms"] / 3)
+
+
+def _turned_retain(row: Row, least: int) -> bool:
+    if row["retain_turns"] != 1 or row["before_turn"] is None or (row["retains_now"] and row["likes_retained"]):
         return False
     return bool(row["before_turn"] >= least and row["messages"] - row["before_turn"] >= least)
 
@@ -133,7 +150,38 @@ def _retain(row: Row) -> Finding:
     )
 
 
-def _rate(row: Row, rows: Sequence[Row], steady: int) -> Finding:
+def _retains_now(row: Row, likes_least: int) -> Finding:
+    topic = printable(row["topic"], 80)
+    return _finding(
+        "retain",
+        row,
+        f"{client_title(row)} sets RETAIN on {short(row['topic'])} since",
+        f"{sentence_start(client_text(row))} set RETAIN on none of {count(row['before_turn'], 'message')} on {topic} "
+        f"at {server_text(row)}, and since {moment_text(row['ts_turned'])} on each of "
+        f"{count(row['messages'] - row['before_turn'], 'message')}; none of its likes does "
+        f"({count(row['likes'], 'other client')}). The server keeps the last one for all who come later.",
+        "Look at what changed in this client at that time; where it should not retain, clear the message, too.",
+        since=row["ts_turned"],
+        severity="warning" if row["likes"] >= likes_least else "info",
+    )
+
+
+def _twice(row: Row) -> Finding:
+    topic = printable(row["topic"], 80)
+    return _finding(
+        "twice",
+        row,
+        f"{client_title(row)} publishes each message twice on {short(row['topic'])}",
+        f"{sentence_start(client_text(row))} published {count(row['messages'], 'message')} on {topic} at "
+        f"{server_text(row)}, {row['same_again']:,} of them with the same payload as the one just before, "
+        f"{ms_text(row['same_gap_ms'])} later and without DUP: each is there twice, and every subscriber gets both. "
+        f"{sentence_start(count(row['likes'], 'other client'))} like it did so never.",
+        "Look for two loops or two handlers in this client that publish the same, or for a retry without DUP.",
+        since=row["ts"],
+    )
+
+
+def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding:
     topic = printable(row["topic"], 80)
 
     def each_second(one: Row) -> float:
@@ -152,7 +200,7 @@ def _rate(row: Row, rows: Sequence[Row], steady: int) -> Finding:
         "so.",
         "Look at what changed in this client: a debug setting, a loop without a pause, a sensor that flickers.",
         since=row["ts"],
-        severity="warning" if share >= 0.5 else "info",
+        severity="warning" if alike or share >= 0.5 else "info",
     )
 
 
@@ -199,7 +247,8 @@ RULE = Rule(
         HABITS: (
             "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic", "topic_before", "shape",
             "usual_shape", "usual_clients", "likes", "messages", "retain_turns", "before_turn", "retains_now",
-            "ts_turned", "gap_ms", "began_gap_ms", "ended_gap_ms", "message_id", "last_message_id",
+            "ts_turned", "gap_ms", "began_gap_ms", "ended_gap_ms", "same_again", "same_gap_ms",
+            "other_gap_ms", "likes_retained", "likes_again", "message_id", "last_message_id",
             "turned_message_id", "server_port",
         ),
     },
@@ -207,6 +256,6 @@ RULE = Rule(
     detect=detect,
     suspects=f"""
         SELECT server_address FROM r_{HABITS}
-        WHERE topic_before IS NOT NULL OR usual_shape <> shape OR (retain_turns = 1 AND NOT retains_now)
-            OR began_gap_ms >= 5 * ended_gap_ms""",
+        WHERE topic_before IS NOT NULL OR usual_shape <> shape OR retain_turns = 1
+            OR began_gap_ms >= 5 * ended_gap_ms OR same_again >= 10""",
 )  # fmt: skip

@@ -40,6 +40,8 @@ from wirewitness.analyser.mqtt.rules import (
     mqt134_other_habit,
     mqt135_same_filter,
     mqt136_never_acts,
+    mqt137_growing,
+    mqt138_two_writers,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -79,4 +81,6 @@ RULES: tuple[Rule, ...] = (
     mqt134_other_habit.RULE,
     mqt135_same_filter.RULE,
     mqt136_never_acts.RULE,
+    mqt137_growing.RULE,
+    mqt138_two_writers.RULE,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.analyser.engine.rules.scenarios.build import at
 from tests.analyser.engine.rules.scenarios.build_mqtt import (
     Row,
     connection,
@@ -130,7 +131,13 @@ def prefixed(rounds: int) -> list[Row]:
 
 
 def one_by_one(
-    count: int, way_ms: float, step_ms: float, in_flight: int = 1, lives: float = 0, **more: object
+    count: int,
+    way_ms: float,
+    step_ms: float,
+    in_flight: int = 1,
+    lives: float = 0,
+    connects_after: float = 0,
+    **more: object,
 ) -> dict[str, list[Row]]:
     """A publisher of QoS 1 over a way of `way_ms` that sends a message each `step_ms`."""
     sender = connection("p", 0, lives or 2 + count * step_ms / 1000, max_in_flight_from_client=in_flight)
@@ -141,7 +148,7 @@ def one_by_one(
     ]  # fmt: skip
     return {
         "mqtt_connections": [sender],
-        "flows": [flow_of(sender, handshake_ms=way_ms)],
+        "flows": [flow_of(sender, handshake_ms=0.03 if connects_after else way_ms, ts_first=at(-connects_after))],
         "mqtt_publishes": sent,
     }
 
@@ -538,3 +545,167 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT121", "nobody gets it", mqtt_publishes=left_topic(served=False)),
     silent("MQT121", "it publishes on both", mqtt_publishes=left_topic(both=True)),
 ]
+
+
+def twice(count: int, apart: float = 0.05, likes: bool = False) -> list[Row]:
+    """A client that publishes each message two times, the copy so much later, beside others that do not."""
+    rows = [
+        publish(10 + n + again * apart, "p", "plant/a", payload_crc32=n, message_id=f"pc{n}-{again}")
+        for n in range(count) for again in (0, 1)
+    ]  # fmt: skip
+    for n in range(count):
+        copies = (0, 1) if likes else (0,)
+        rows += [
+            publish(10.3 + n + again * apart, "q", "plant/a", client_id="sensor-2", payload_crc32=1000 + n,
+                    message_id=f"qc{n}-{again}")
+            for again in copies
+        ]  # fmt: skip
+    return rows
+
+
+def retaining_since(likes: int, also: bool = False) -> list[Row]:
+    """A device that sets RETAIN since the middle; its likes never do, or always."""
+    rows = [publish(10 + n, "p", "plant/9/temp", retain=n >= 30, message_id=f"pc{n}") for n in range(60)]
+    for place in range(likes):
+        rows += [
+            publish(10.3 + n, f"r{place}", f"plant/{place}/temp", client_id=f"peer-{place}", retain=also,
+                    message_id=f"r{place}c{n}")
+            for n in range(60)
+        ]  # fmt: skip
+    return rows
+
+
+def growing(step: int, count: int = 60, likes: bool = False, begins: int = 50) -> list[Row]:
+    """Payloads that grow by so many bytes from one to the next."""
+    names = ("p", "q") if likes else ("p",)
+    return [
+        publish(10 + n, name, "plant/a", client_id=f"sensor-{name}", payload_bytes=begins + step * n,
+                message_id=f"{name}c{n}")
+        for n in range(count) for name in names
+    ]  # fmt: skip
+
+
+def new_names(count: int, every: float = 1, cleared: bool = False, turns: int = 1) -> dict[str, list[Row]]:
+    """A client that sets a retained message on a new topic each time."""
+    rows = []
+    for n in range(count):
+        begins = 10 + n * every
+        rows.append(publish(begins, "p", f"job/{n // turns * 1.0}/done", retain=True, message_id=f"pc{n}"))
+        if cleared:
+            rows.append(publish(begins + 0.5, "p", f"job/{n // turns * 1.0}/done", retain=True, payload_bytes=0,
+                                payload_crc32=0, message_id=f"pz{n}"))  # fmt: skip
+    return with_flows(mqtt_connections=[connection("p", 0, 120)], mqtt_publishes=rows)
+
+
+def new_filters(count: int, every: float = 1, over: bool = False) -> dict[str, list[Row]]:
+    """A client that subscribes to a new filter for each request."""
+    rows = []
+    for n in range(count):
+        rows.append(subscribe(10 + n * every, "s", f"reply/{n}", **BOARD))
+        if over:
+            done = subscribe(10.5 + n * every, "s", f"reply/{n}", **BOARD)
+            rows.append(done | {"event": "unsubscribe", "granted_qos": None})
+    return with_flows(mqtt_connections=[connection("s", 0, 60, client_id="board-1", address="10.2.0.2")],
+                      mqtt_subscriptions=rows)  # fmt: skip
+
+
+def writers(count: int, same: bool = False, retain: bool = True, blocks: int = 1) -> list[Row]:
+    """Two clients that set one topic in turn, to a value of their own or to the same one, so many times in a row."""
+    return [
+        publish(10 + n, f"w{n // blocks % 2}", "plant/setpoint", client_id=f"control-{n // blocks % 2}", retain=retain,
+                payload_crc32=7 if same else n // blocks % 2, message_id=f"w{n}")
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def replaced(served: int = 4, overlap: bool = False, new: str = "export-1-b") -> dict[str, list[Row]]:
+    """A device goes, and another one comes in its place; the retained message of the first is still sent."""
+    first = connection("o", 0, 500 if overlap else 30, client_id="export-1-a", closed_by="client",
+                       disconnected_by="client")  # fmt: skip
+    second = connection("n", 40, 400, client_id=new)
+    rows = [
+        publish(5 + n, "o", "dev/export-1-a/state", client_id="export-1-a", retain=True, payload_crc32=1,
+                message_id=f"oc{n}")
+        for n in range(8)
+    ]  # fmt: skip
+    rows += [
+        publish(45 + n, "n", f"dev/{new}/state", client_id=new, retain=True, payload_crc32=2, message_id=f"nc{n}")
+        for n in range(8)
+    ]
+    rows += [
+        to_client(100 + 10 * n, f"s{n}", topic="dev/export-1-a/state", retain=True, payload_crc32=1, **BOARD)
+        for n in range(served)
+    ]
+    return with_flows(mqtt_connections=[first, second], mqtt_publishes=rows)
+
+
+MQTT_CLIENTS_FIRES += [
+    fires("MQT121", "warning", "its client is gone, and another one in its place", **replaced()),
+    fires("MQT134", "warning", "each message twice", mqtt_publishes=twice(20)),
+    fires("MQT134", "warning", "RETAIN since an update", mqtt_publishes=retaining_since(4)),
+    fires("MQT134", "info", "RETAIN since an update, without likes", mqtt_publishes=retaining_since(0)),
+    fires("MQT137", "warning", "a payload that grows", mqtt_publishes=growing(20)),
+    fires("MQT137", "warning", "a retained message on a new topic each time", **new_names(60)),
+    fires("MQT137", "warning", "a filter for each request", **new_filters(30)),
+    fires("MQT138", "warning", "two writers in turn", mqtt_publishes=writers(20)),
+]
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT121", "two devices at one gateway at the same time", **replaced(overlap=True)),
+    silent("MQT121", "a device of another name", **replaced(new="import-77")),
+    silent("MQT121", "it was sent twice", **replaced(served=2)),
+    silent("MQT134", "a value that stays for a time", mqtt_publishes=twice(20, apart=0.5)),
+    silent("MQT134", "its likes do so, too", mqtt_publishes=twice(20, likes=True)),
+    silent("MQT134", "likes that always retain", mqtt_publishes=retaining_since(4, also=True)),
+    silent("MQT137", "a counter in the payload", mqtt_publishes=growing(1, begins=100)),
+    silent("MQT137", "its likes grow, too", mqtt_publishes=growing(20, likes=True)),
+    silent("MQT137", "each topic is cleared", **new_names(60, cleared=True)),
+    silent("MQT137", "topics that are used again", **new_names(100, turns=3)),
+    silent("MQT137", "a list at the start", **new_names(60, every=0.05)),
+    silent("MQT137", "filters that are given up", **new_filters(30, over=True)),
+    silent("MQT138", "two writers of the same value", mqtt_publishes=writers(20, same=True)),
+    silent("MQT138", "messages that are not retained", mqtt_publishes=writers(20, retain=False)),
+    silent("MQT138", "one takes over from the other", mqtt_publishes=writers(40, blocks=20)),
+]  # fmt: skip
+
+
+def in_turns(count: int, addresses: tuple[str, ...] = ("10.2.0.1", "10.2.0.2"), present: bool = True) -> list[Row]:
+    """One client id that is there for 2 s and away for 2 s, from these addresses in turn, with one session."""
+    return [
+        connection(f"i{n}", 4 * n, 4 * n + 2, addresses[n % len(addresses)], closed_by="client",
+                   disconnected_by="client", clean_start=False, session_present=present and n > 0)
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def unseen_end(**more: object) -> dict[str, list[Row]]:
+    """`old_will` where nothing shows that the server ended the old connection: it was heard of at 10 s."""
+    rows = old_will(**more)
+    old = rows["mqtt_connections"][0] | {"closed_by": None, "ts_closed": None}
+    sent = [row for row in rows["mqtt_publishes"] if row["payload_crc32"] == ONLINE["payload_crc32"]]
+    gone = to_client(100.2, "s", topic="dev/1/state", **BOARD, **OFFLINE)
+    return rows | {
+        "mqtt_connections": [old, *rows["mqtt_connections"][1:]],
+        "flows": [flow_of(row) for row in (old, *rows["mqtt_connections"][1:])],
+        "mqtt_publishes": [*sent, gone],
+    }
+
+
+MQTT_CLIENTS_FIRES += [
+    fires("MQT102", "warning", "one session that two addresses resume in turn", mqtt_connections=in_turns(12)),
+    fires("MQT126", "warning", "the end of the old connection is not seen", **unseen_end()),
+    fires("MQT128", "warning", "a SUBSCRIBE for each message",
+          mqtt_subscriptions=subscribing(60),
+          mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=122,
+                                       server_messages=200)]),
+    fires("MQT129", "warning", "a capture beside the server", **one_by_one(200, 80, 82, connects_after=0.08)),
+    fires("MQT134", "warning", "six times as often, unlike its likes",
+          mqtt_publishes=[*changed(every=(1, 0.15), count=60), *(
+              publish(10 + n, f"r{k}", "plant/a", client_id=f"like-{k}", message_id=f"r{k}c{n}")
+              for n in range(69) for k in range(4))]),
+]  # fmt: skip
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT102", "a session that one address resumes", mqtt_connections=in_turns(12, ("10.2.0.1",))),
+    silent("MQT102", "three addresses of a device that moves",
+           mqtt_connections=in_turns(12, ("10.2.0.1", "10.2.0.2", "10.2.0.3"))),
+    silent("MQT102", "no session in common", mqtt_connections=in_turns(12, present=False)),
+]  # fmt: skip
