@@ -12,7 +12,9 @@ How it decides
     Connections that the client ended first, without gaps, with a request that was sent and had no answer until then,
     for `least_ms` or more. `closed_least` of one client with the same request, where the answer came when the client
     had gone; or five such waits that differ by a tenth at most (spread). PINGREQ counts where the answer came
-    so: the way takes longer than the client waits; without any MQT104 tells it.
+    so: the way takes longer than the client waits; without any MQT104 tells it. Or five connections or more that the
+    client closed at one age (spread) without DISCONNECT, with CONNECT as its only packet: beside the server a capture
+    shows answers that the client got too late or never.
 
 False alarms
     A library that does not wait for the answer to its last request; then the waits are short.
@@ -31,7 +33,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text
-from wirewitness.analyser.base.words import count, names_text, printable
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -68,6 +70,65 @@ def detect(frames: Frames, *, closed_least: int = 3, least_ms: float = 400.0, sp
         late = any(one.row["late"] and one.row["ts_response"] is not None for one in own)
         if alike and len(own) >= (closed_least if late else max(closed_least, _ENOUGH_WAITS)):
             yield _finding(own)
+    if "CONNECT" not in {operation for operation, _ in found}:
+        yield from _same_age(frames, least_ms, spread)
+
+
+def _same_age(frames: Frames, least_ms: float, spread: float) -> Iterator[Finding]:
+    """Connections on which nothing but CONNECT came, all closed at one age: as the server sees a slow way."""
+    began = {row["flow_id"]: row["ts_first"] for row in rows_of(frames["flows"])}
+    servers: dict[str, list[tuple[Row, int]]] = {}
+    for row in rows_of(frames["mqtt_connections"]):
+        if row["client_messages"] == 1 and row["disconnected_by"] is None and row["flow_id"] in began:
+            age = row["ts_closed"] - began[row["flow_id"]]
+            if row["connect_seen"] and row["error_code"] in (0, None) and age >= least_ms * NS_PER_MS:
+                servers.setdefault(server_text(row), []).append((row, age))
+    for server, own in servers.items():
+        ages = [age for _, age in own]
+        if len(own) >= _ENOUGH_WAITS and max(ages) <= (1 + spread) * min(ages):
+            yield _of_age(server, own)
+
+
+def _of_age(server: str, own: Sequence[tuple[Row, int]]) -> Finding:
+    (first, _), (last, _) = own[0], own[-1]
+    ages = [age for _, age in own]
+    accepted = sum(row["error_code"] == 0 for row, _ in own)
+    return RULE.finding(
+        confidence="medium",
+        subject={"server": server, "address": first["client_address"], "client_id": first["client_id"],
+                 "operation": "CONNECT"},
+        title=(
+            f"{client_title(first)} gave up {count(len(own), 'connection')} at {server}, each {seconds_text(min(ages))} "
+            "old"
+        ),
+        sentence=(
+            f"{sentence_start(client_text(first))} gave up {count(len(own), 'connection')} to {server}: it closed each "
+            f"{seconds_text(min(ages))} to {seconds_text(max(ages))} after it had opened it, with CONNECT as its only "
+            f"packet, {period_text(first['ts_closed'], last['ts_closed'])}. The server had accepted {accepted} of "
+            "them; by the time at which they were closed it is the client's own timeout."
+        ),
+        next_step=(
+            "Compare the client's timeout (connect timeout) with what the way to the server takes: CONNECT and CONNACK "
+            "are on it besides the TCP handshake. Raise the timeout, or look at that way."
+        ),
+        proof=Proof(
+            first["ts"],
+            max(row["ts_closed"] for row, _ in own),
+            (Evidence(row["file"], row["packet"], row["exchange_id"]) for row, _ in own),
+        ),
+        numbers={
+            "client_id": first["client_id"],
+            "address": first["client_address"],
+            "server": server_of(first),
+            "operation": "CONNECT",
+            "connections": len(own),
+            "accepted": accepted,
+            "shortest_ms": round(min(ages) / NS_PER_MS, 3),
+            "longest_ms": round(max(ages) / NS_PER_MS, 3),
+            "where": server,
+            "clients": [client_numbers(row) for row, _ in own[:20]],
+        },
+    )  # fmt: skip
 
 
 def _finding(own: Sequence[_GivenUp]) -> Finding:
@@ -138,8 +199,10 @@ RULE = Rule(
             "ts", "ts_response", "flow_id", "operation", "late", "request_message_id", "request_file", "request_packet",
         ),
         "mqtt_connections": (
-            "ts", "flow_id", "client_id", "client_port", "server_port", "version", "ts_closed",
+            "ts", "flow_id", "exchange_id", "client_id", "client_port", "server_port", "version", "ts_closed",
+            "client_messages", "disconnected_by", "connect_seen", "error_code", "file", "packet",
         ),
+        "flows": ("flow_id", "ts_first"),
     },
     partition_by=("server_address", "client_address"),
     detect=detect,
@@ -148,9 +211,12 @@ RULE = Rule(
             AND (operation IN ('CONNECT', 'SUBSCRIBE', 'PUBLISH') OR (operation = 'PINGREQ' AND late))
             AND coalesce(direction, 'client_to_server') = 'client_to_server'
             AND {_OF_FLOWS}""",
-        "mqtt_connections": "closed_by = 'client' AND coalesce(gap_bytes, 0) = 0",
+        "mqtt_connections": "closed_by = 'client' AND ts_closed IS NOT NULL AND coalesce(gap_bytes, 0) = 0",
+        "flows": "protocol = 'mqtt' AND closed_by = 'client' AND handshake_seen",
     },
     suspects="""
         SELECT server_address, client_address FROM r_exchanges
-        GROUP BY ALL HAVING count(DISTINCT flow_id) >= 3""",
+        GROUP BY ALL HAVING count(DISTINCT flow_id) >= 3
+        UNION SELECT server_address, client_address FROM r_mqtt_connections
+        WHERE client_messages = 1 AND disconnected_by IS NULL GROUP BY ALL HAVING count(*) >= 5""",
 )  # fmt: skip

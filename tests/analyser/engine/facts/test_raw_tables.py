@@ -113,6 +113,16 @@ FACTS = [
         },
     ),
     Fact(
+        "mqtt_topic_writers",
+        r"payload_crc32 <> lag\(payload_crc32\)",
+        {"analyser/mqtt/facts/topic_growth.py": "the fact's own"},
+    ),
+    Fact(
+        "mqtt_wills",
+        r"(?i)will_delay_s, 0\)",
+        {"analyser/mqtt/facts/wills.py": "the fact's own"},
+    ),
+    Fact(
         "kafka_committed",
         r"(?i)operation (= '|IN \(')(OffsetDelete|DeleteGroups)'|lag\(committed_offset\)",
         {

@@ -709,3 +709,21 @@ MQTT_CLIENTS_NEAR_MISSES += [
            mqtt_connections=in_turns(12, ("10.2.0.1", "10.2.0.2", "10.2.0.3"))),
     silent("MQT102", "no session in common", mqtt_connections=in_turns(12, present=False)),
 ]  # fmt: skip
+
+
+def same_age(ages: tuple[float, ...], **more: object) -> dict[str, list[Row]]:
+    """Connections that are accepted, and closed by the client at these ages without another packet."""
+    rows = [
+        connection(f"y{n}", 10 + 20 * n, 10 + 20 * n + age, **{"closed_by": "client", "client_messages": 1, **more})
+        for n, age in enumerate(ages)
+    ]
+    return with_flows(mqtt_connections=rows)
+
+
+MQTT_CLIENTS_FIRES += [fires("MQT131", "warning", "always at one age, after CONNECT only", **same_age((3.5,) * 5))]
+MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT131", "ages that differ", **same_age((3.5, 5, 9, 2, 3.5))),
+    silent("MQT131", "a check that connects and leaves", **same_age((0.05,) * 9)),
+    silent("MQT131", "clients that do something", **same_age((3.5,) * 6, client_messages=4)),
+    silent("MQT131", "with DISCONNECT", **same_age((3.5,) * 6, disconnected_by="client")),
+]
