@@ -98,8 +98,8 @@ def _of_age(server: str, own: Sequence[tuple[Row, int]]) -> Finding:
         subject={"server": server, "address": first["client_address"], "client_id": first["client_id"],
                  "operation": "CONNECT"},
         title=(
-            f"{client_title(first)} gave up {count(len(own), 'connection')} at {server}, each {seconds_text(min(ages))} "
-            "old"
+            f"{client_title(first)} gave up {count(len(own), 'connection')} at {server}, each "
+            f"{seconds_text(min(ages))} old"
         ),
         sentence=(
             f"{sentence_start(client_text(first))} gave up {count(len(own), 'connection')} to {server}: it closed each "
