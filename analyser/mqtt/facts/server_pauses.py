@@ -4,9 +4,10 @@ In: views of `exchanges`, `mqtt_publishes`, `mqtt_connections` and `flows`. Out:
 
 A pause lies between two messages of a server, to whichever client, or between its last one and the end of the capture.
 Who waits has sent a request to which a response is due, on a connection without gaps that the server did not end, and
-got none before the pause was over. Where all of them are at one address, the server's TCP has to have confirmed what
-they sent, without a retransmission: else it may be the way to them that was down. It is measured from the first of
-these requests on: a server that nobody asks may be silent as long as it likes.
+got none before the pause was over. Some are answered then, unless the capture ends with the pause: what is never
+answered by a server that goes on was dropped. Where all of them are at one address, the server's TCP has to have
+confirmed what they sent, without a retransmission: else it may be the way to them that was down. It is measured from
+the first of these requests on: a server that nobody asks may be silent as long as it likes.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ ROWS = f"""
         GROUP BY server, server_port, from_ns, until_ns)
     JOIN pause_usual USING (server, server_port)
     WHERE clients >= {LEAST_CLIENTS} AND greatest(heard, addresses) >= 2
+        AND (answered > 0 OR until_ns >= (SELECT max(epoch_ns(ts_last)) FROM flows))
         AND until_ns - first_ns >= greatest({LEAST_NS}, {TIMES} * 1e6 * usual_ms)
     ORDER BY first_ns, server"""
 ASKS = f"""EXISTS (FROM exchanges WHERE protocol = 'mqtt'

@@ -11,7 +11,8 @@ Why it matters
 
 How it decides
     By the fact `mqtt_server_pauses`: two clients or more had sent a request to which an answer was due, on connections
-    without gaps that the server had not ended, from two addresses, or confirmed by its TCP; and no message of the
+    without gaps that the server had not ended, from two addresses, or confirmed by its TCP, and
+    answered afterwards, unless the capture ends so; and no message of the
     server to any client is in the capture until the pause was over: 1 s at least (paused_s), and twenty times as long
     as it takes usually.
 
