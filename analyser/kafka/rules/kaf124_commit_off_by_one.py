@@ -135,7 +135,7 @@ def _by_commits(cluster: str | None, below: Sequence[Commit], plain: bool) -> Fi
             "lag": 1,
             "ts_first": time_text(first.ts),
             "ts_last": time_text(last.ts),
-            "clients": [who_numbers(*last.client, last.member_id)],
+            "clients": [who_numbers(last.client_address, last.client_id, last.member_id)],
         },
     )
 

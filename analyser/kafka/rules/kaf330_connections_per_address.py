@@ -106,7 +106,7 @@ def _is_refused(row: Mapping[str, Any], at_once_ns: float) -> bool:
 def _goes_on(refused: Sequence[Row], others: Sequence[Row]) -> bool:
     """The broker went on sending to two connections of that address to the last refusal."""
     last = refused[-1]["ts_closed"]
-    return sum(row["ts"] < last < _heard_until(row) for row in others) > 1
+    return bool(sum(row["ts"] < last < _heard_until(row) for row in others) > 1)
 
 
 def _heard_until(row: Mapping[str, Any]) -> float:
