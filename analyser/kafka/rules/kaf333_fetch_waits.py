@@ -140,7 +140,8 @@ def _finding(waits: _Waits, is_late: bool) -> Finding:
         f"{first_of(places)}",
         sentence=(
             f"{sentence_start(client_text(first))} waits for records of {places_text(rows, 3)}: its Fetch asks for "
-            f"{first['min_bytes']:,} bytes at least, or {first['max_wait_ms']:,} ms. "
+            f"{first['min_bytes']:,} bytes at least (fetch.min.bytes), or {first['max_wait_ms']:,} ms "
+            "(fetch.max.wait.ms). "
             f"{count(waits.responses, 'response')} with about {bytes_usual:,} bytes came when this time was over."
             f"{measured}"
         ),
