@@ -107,11 +107,11 @@ def own_move(run: Row) -> tuple[str | None, int | None]:
         return ("refused" if asked > origin and chosen else None), None
     if target > origin:
         return ("forward", target - reached) if target > reached and run["ts_listed"] is None else (None, None)
-    if stored is None or run["change"] is not None or run["ts_epoch_end"] is not None:
+    if stored is None or any(run[name] is not None for name in ("change", "ts_epoch_end", "ts_listed")):
         return None, None
     before = run["fetch_offset_before"]
     if target < stored and before is not None and target < before:
         return "back", stored - target
     own = all(run[name] == run[f"stored_{name}"] for name in ("client_address", "client_id"))
-    known = run["client_address"] is not None and run["ts_listed"] is None
+    known = run["client_address"] is not None
     return ("ahead", target - stored) if stored < target < origin and own and known else (None, None)

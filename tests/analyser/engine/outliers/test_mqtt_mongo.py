@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.analyser.engine.outliers.lines import Rows, at, exchange, said
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def connection(number: int, client: str = "c", address: str = "a", **more: Any) -> dict[str, Any]:
@@ -25,6 +26,13 @@ def publish(number: int, client: str = "c", up: bool = True, **more: Any) -> dic
             "client_address": "a", "server_address": "s", "topic": "t", "qos": 1, "retain": False, "dup": False,
             "direction": "client_to_server" if up else "server_to_client", "payload_bytes": 20,
             "payload_crc32": number} | more  # fmt: skip
+
+
+def fact(table: str, second: int, **more: Any) -> dict[str, Any]:
+    """A row of a fact about client c."""
+    every = {"ts": at(second), "ts_last": at(second + 5), "client_id": "c", "client_address": "a",
+             "server_address": "s", "flow_id": "f1", "message_id": f"m{second}"}  # fmt: skip
+    return {name: value for name, value in every.items() if name in TABLES[table].column_names()} | more
 
 
 def command(number: int, name: str, app: str = "shop", **more: Any) -> dict[str, Any]:
@@ -64,9 +72,9 @@ CASES: dict[str, tuple[Rows, str]] = {
     ),
     "SUBSCRIBE on each connection": ({"mqtt_subscriptions": [subscribe(n, flow=f"f{n}") for n in range(10)]}, ""),
     "not subscribed any more": (
-        {"mqtt_connections": [connection(n) for n in range(2)], "mqtt_subscriptions": [subscribe(1)]},
-        "not subscribed any more: Client c at a had subscribed to 1 filters, among them t/#; on its last connection it "
-        "has none and no session.",
+        {"mqtt_dropped_filters": [fact("mqtt_dropped_filters", 1, topic_filter="t/#")]},
+        "not subscribed any more: Client c at a had subscribed to 1 filters, among them t/#; on its next connection it "
+        "has them no more, and no session.",
     ),
     "its session is there": (
         {"mqtt_connections": [connection(n, session_present=n > 0) for n in range(2)],
@@ -89,19 +97,18 @@ CASES: dict[str, tuple[Rows, str]] = {
         "retained again: Client c at a got 50 retained messages of 10 topics, on 5 connections.",
     ),
     "a message that comes back": (
-        {"mqtt_publishes": [publish(2 * n + up, up=up, payload_crc32=7, client=c, topic=f"{c}/x")
-                            for n in range(15) for c in ("x", "y") for up in (False, True)]},
-        "goes round: One payload was published 30 times, on 2 topics such as x/x, by clients that had got it: x, y.",
+        {"mqtt_topic_rounds": [fact("mqtt_topic_rounds", 1, from_topic="x/x", to_topic="y/x", copies_count=30)]},
+        "goes round: Client c at a published 30 times on y/x what it had got on x/x.",
     ),
     "a payload that devices send alike": (
         {"mqtt_publishes": [publish(n, payload_crc32=7, client=f"c{n % 5}", topic=f"t{n % 5}") for n in range(30)]}, "",
     ),
     "a topic with a leading slash": (
-        {"mqtt_publishes": [publish(1, topic="/t")]},
+        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="/t", messages=1)]},
         "empty topic level: Client c at a publishes to /t, which has an empty level, 1 times.",
     ),
     "a new topic after an update": (
-        {"mqtt_publishes": [publish(n, topic="old" if n < 10 else "new") for n in range(20)]},
+        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="old", messages=10), fact("mqtt_publisher_habits", 20, topic="new", messages=10)]},
         "changed its topic: Client c at a published to old, and only to new since, 10 times.",
     ),
     "two topics in turn": ({"mqtt_publishes": [publish(n, topic=f"t{n % 2}") for n in range(20)]}, ""),
@@ -118,18 +125,12 @@ CASES: dict[str, tuple[Rows, str]] = {
         "",
     ),
     "an old will over a new message": (
-        {"mqtt_retained": [{"topic": "t", "ts": at(n), "set_by": by, "client_id": "c", "client_address": "a",
-                            "flow_id": own, "server_address": "s", "server_port": 1}
-                           for n, (by, own) in enumerate([("publish", "f1"), ("publish", "f2"), ("will", "f1")])]},
-        "old will: The will of an earlier connection of client c at a replaced what it had published to t since, 1 "
-        "times.",
+        {"mqtt_wills": [fact("mqtt_wills", 1, topic="t", next_client_id="c", next_client_address="a", next_flow_id="f2",
+                             newer_message_id="m1", sent_message_id="m2")]},
+        "old will: The will of an earlier connection of client c at a on t came after it was back, or stands there "
+        "since, 1 times.",
     ),
-    "the will of the connection that published": (
-        {"mqtt_retained": [{"topic": "t", "ts": at(n), "set_by": by, "client_id": "c", "client_address": "a",
-                            "flow_id": "f1", "server_address": "s", "server_port": 1}
-                           for n, by in enumerate(["publish", "will"])]},
-        "",
-    ),
+    "the will of a client that is not back": ({"mqtt_wills": [fact("mqtt_wills", 1, topic="t", sent_message_id="m2")]}, ""),
     "updates that change nothing": (
         {"mongo_commands": [command(n, "update", n=0, n_modified=0) for n in range(30)]},
         "without effect: Client shop at a: 30 of update on d.c found or changed nothing, 0 did.",
