@@ -108,7 +108,8 @@ CASES: dict[str, tuple[Rows, str]] = {
         "empty topic level: Client c at a publishes to /t, which has an empty level, 1 times.",
     ),
     "a new topic after an update": (
-        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="old", messages=10), fact("mqtt_publisher_habits", 20, topic="new", messages=10)]},
+        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="old", messages=10),
+                                   fact("mqtt_publisher_habits", 20, topic="new", messages=10)]},
         "changed its topic: Client c at a published to old, and only to new since, 10 times.",
     ),
     "two topics in turn": ({"mqtt_publishes": [publish(n, topic=f"t{n % 2}") for n in range(20)]}, ""),
@@ -130,7 +131,9 @@ CASES: dict[str, tuple[Rows, str]] = {
         "old will: The will of an earlier connection of client c at a on t came after it was back, or stands there "
         "since, 1 times.",
     ),
-    "the will of a client that is not back": ({"mqtt_wills": [fact("mqtt_wills", 1, topic="t", sent_message_id="m2")]}, ""),
+    "the will of a client that is not back": (
+        {"mqtt_wills": [fact("mqtt_wills", 1, topic="t", sent_message_id="m2")]}, "",
+    ),
     "updates that change nothing": (
         {"mongo_commands": [command(n, "update", n=0, n_modified=0) for n in range(30)]},
         "without effect: Client shop at a: 30 of update on d.c found or changed nothing, 0 did.",
