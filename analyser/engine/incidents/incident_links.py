@@ -237,6 +237,9 @@ LINKS: tuple[Link, ...] = (
     Link("MQT130", ("MQT115",), ("topic",)),
     # An application of MongoDB: how it asks comes before what that costs.
     Link("MON102", ("MON103", "MON107", "MON112", "NET103"), ("client",), of=_MONGO_LOSES_CONNECTIONS),
+    # Who turns away after the hello comes back on another connection.
+    Link("MON117", ("MON107", "MON127"), ("client",)),
+    Link("MON127", ("MON107",), ("client",)),
     Link("MON116", ("MON101", "MON103", "MON107", "MON112", "MON114", "TCP103"), ("server",)),
     Link("MON105", ("MON101", "MON114"), ("client",)),
     # What takes the time is told by both; who waits for a connection is in trouble whatever the request.
@@ -249,7 +252,12 @@ LINKS: tuple[Link, ...] = (
     Link("MON129", ("MON118", "MON119"), ("client",)),
     Link("MON122", ("MON101", "MON113"), ("client",)),
     Link("MON124", ("MON101",), ("client",)),
-    Link("MON117", ("MON107", "MON127"), ("client",)),
+    # A session whose transaction stays open cannot be used again.
+    Link("MON111", ("MON121",), ("client",)),
+    # What the write of somebody else meets while a transaction holds its document.
+    Link("MON125", ("MON101", "MON102"), ("client",)),
+    # The error at which an ordered insert stopped.
+    Link("MON123", ("MON102",), ("client",), of=("ordered",)),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
     Link("CAP103", ("CAP107",), ("capture",)),

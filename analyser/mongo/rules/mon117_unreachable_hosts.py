@@ -127,7 +127,8 @@ def _finding(rows: Sequence[Row], said: Row, hosts: Sequence[str], refused: Sequ
     )
 
 
-_OTHER = f"(command NOT IN {HELLOS} AND command <> 'endSessions') OR awaitable"
+# A session is used with a server that the driver has selected.
+_OTHER = f"command NOT IN {HELLOS} OR awaitable OR lsid IS NOT NULL"
 _CLIENT = "(client_address, coalesce(app_name, ''), coalesce(driver, ''))"
 _OF_SETS = (
     "SELECT (server_address, server_port) FROM mongo_servers WHERE set_name IS NOT NULL AND advertised_hosts IS NOT "

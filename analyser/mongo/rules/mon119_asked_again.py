@@ -16,7 +16,9 @@ How it decides
     inserts about as much there (it looks before it inserts).
     same: at least 50 times (same_least), four fifths of the shape, with the same values and a reply of the same size,
     within 200 ms (same_s) of each other on the average, for 5 s or more (same_over_s) and at least three on each
-    connection (each), while no write changed the collection: a pool that fills asks once on each.
+    connection (each), while no write changed the collection: a pool that fills asks once on each. Info where the
+    application does nothing else and waits for replies on several connections for 0.8 of their time (loaded): that is
+    how a load test asks.
     prepared: createIndexes, listCollections, listIndexes, listDatabases, create, collStats or dbStats at least 10 times
     (prepared_least), over more than half of the time in which the application works on data, at least once for each 10
     data commands, and fewer connections than half of them; other applications of the server count as likes.
@@ -25,7 +27,7 @@ How it decides
     or of their time; else info.
 
 False alarms
-    Load tests that send one query again and again.
+    Load tests that send one query again and again on one connection, or with pauses.
 
 What it cannot tell
     Whether the same size of a reply means the same content.
@@ -109,6 +111,7 @@ def detect(
     same_over_s: float = 5.0,
     each: int = 3,
     half: float = 0.5,
+    loaded: float = 0.8,
 ) -> Iterator[Finding]:
     """One finding for each shape of each application of this server."""
     every = rows_of(frames[USE])
@@ -124,7 +127,8 @@ def detect(
                 and span_s(row) >= same_over_s
                 and _is_same(row, every, same_least, same_s * 1000)
             ):
-                yield _finding(_SAME, row, row["same"], "warning" if share_of([row], every) >= half else "info")
+                is_warning = share_of([row], every) >= half and not _is_load_test(row, own, loaded)
+                yield _finding(_SAME, row, row["same"], "warning" if is_warning else "info")
             elif _is_prepared(row, own, prepared_least):
                 yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))
             elif _is_counted(row, own, counted_least):
@@ -153,6 +157,13 @@ def _is_same(row: Row, every: Sequence[Row], least: int, most_ms: float) -> bool
         and one["ts_last"] >= row["ts"]
         for one in every
     )
+
+
+def _is_load_test(row: Row, own: Sequence[Row], loaded: float) -> bool:
+    """Does the application nothing else, on several connections that hardly rest?"""
+    if row["connections"] < 2 or any(is_data(one) for one in own if one is not row):
+        return False
+    return bool(row["latency_sum_ms"] >= loaded * span_s(row) * 1000 * row["connections"])
 
 
 def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:

@@ -12,8 +12,10 @@ Why it matters
 How it decides
     At least 40 inserts (least) of one application to a collection, of one document each in the median. They follow each
     other: its connections wait for replies to them for 0.6 (busy) of their time, or the only one for 0.4 (busy_alone:
-    what comes by itself would need a second one), or one comes within 5 ms (pause_ms) of the one before on the average;
-    or others insert at least 5 documents (others_least) per command into the same collection, in the median, and this
+    what comes by itself would need a second one), with at most 15 ms (rest_ms) between a reply and the next one on the
+    average; or one comes within 5 ms (pause_ms) of the one before on the average. Not so where the application sends
+    about as many other commands on data meanwhile (half, between): it works on one document after the other. Or
+    others insert at least 5 documents (others_least) per command into the same collection, in the median, and this
     one sends one within half a second (slow_s) of the other. Events that come one by one with pauses are no batch.
     Updates and deletes of one statement each: at least 100 (writes_least), by the first of the two signs. Inserts
     inside transactions count as well. A warning where others show batches, or where these make half (half) of the data
@@ -31,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
-from wirewitness.analyser.base.times import ms_text, seconds_text
+from wirewitness.analyser.base.times import NS_PER_S, ms_text, seconds_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -60,6 +62,8 @@ def detect(
     pause_ms: float = 5.0,
     busy: float = 0.6,
     busy_alone: float = 0.4,
+    rest_ms: float = 15.0,
+    between: float = 0.5,
     others_least: float = 5.0,
     slow_s: float = 0.5,
     half: float = 0.5,
@@ -77,9 +81,24 @@ def detect(
             and (one["median_documents_sent"] or 0) >= others_least
         ]  # fmt: skip
         working = row["latency_sum_ms"] / max(span_s(row) * 1000 * row["connections"], 1e-9)
-        in_turn = every_ms(row) <= pause_ms or working >= (busy_alone if row["connections"] == 1 else busy)
+        rests = every_ms(row) * row["connections"] - row["latency_sum_ms"] / row["commands"]
+        is_busy = working >= (busy_alone if row["connections"] == 1 else busy) and rests <= rest_ms
+        in_turn = (every_ms(row) <= pause_ms or is_busy) and not _is_step(row, every, between)
         if in_turn or (batches and every_ms(row) < slow_s * 1000):
             yield _finding(row, batches, is_warning=bool(batches) or share_of([row], every) >= half)
+
+
+def _is_step(row: Row, every: Sequence[Row], between: float) -> bool:
+    """Does the application send that many other commands for each of these, at the pace of each?"""
+    mine = [one for one in every if one is not row and client_of(one) == client_of(row)]
+    others = sum(
+        one["commands"] * min(_overlap_s(row, one) / max(span_s(one), 1e-9), 1.0) for one in mine if span_s(one) > 0
+    )
+    return bool(others >= between * row["commands"])
+
+
+def _overlap_s(one: Row, other: Row) -> float:
+    return float(max(min(one["ts_last"], other["ts_last"]) - max(one["ts"], other["ts"]), 0) / NS_PER_S)
 
 
 def _finding(row: Row, batches: Sequence[float], is_warning: bool) -> Finding:

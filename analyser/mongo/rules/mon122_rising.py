@@ -17,7 +17,8 @@ How it decides
     the other shapes at this server (a server that gets slower makes all of them slow); inserts are not judged. Of one
     shape one finding: skip first, then latency, replies, requests. A warning where latency came to 20 ms (warn_ms), or
     sizes to 64 kB (warn_kilobytes), or to half of that and four times what they were (much), or where lists of values
-    in requests grew steadily (rank correlation of 0.9, steadily); else info.
+    in requests grew steadily (rank correlation of 0.9, steadily) by 2 kB or more (listed_kilobytes), which is some
+    hundred values; else info.
 
 False alarms
     A cache of the server that is filled with other data meanwhile.
@@ -76,6 +77,7 @@ def detect(
     warn_kilobytes: float = 64.0,
     much: float = 4.0,
     steadily: float = 0.9,
+    listed_kilobytes: float = 2.0,
 ) -> Iterator[Finding]:
     """One finding for each shape of this application."""
     shapes: dict[str | None, list[Row]] = {}
@@ -92,7 +94,8 @@ def detect(
     for rows in shapes.values():
         rows.sort(key=lambda row: _ORDER.index((row["measure"], row["along"])))
         is_warning = any(
-            _is_much(row, warn_ms, warn_kilobytes * 1000, much) or _is_listing(row, times, steadily) for row in rows
+            _is_much(row, warn_ms, warn_kilobytes * 1000, much) or _is_listing(row, listed_kilobytes * 1000, steadily)
+            for row in rows
         )
         yield _finding(rows, is_warning)
 
@@ -102,10 +105,15 @@ def _is_much(row: Row, warn_ms: float, warn_bytes: float, much: float) -> bool:
     return bool(row["ended"] >= limit or row["ended"] >= max(much * row["began"], limit / 2))
 
 
-def _is_listing(row: Row, times: float, steadily: float) -> bool:
+def _is_listing(row: Row, more_bytes: float, steadily: float) -> bool:
     """Does a query list ever more values?"""
     lists = "?array<" in (row["query_shape"] or "")
-    return row["measure"] == "request" and lists and row["ended"] >= times * row["began"] and row["rising"] >= steadily
+    return (
+        row["measure"] == "request"
+        and lists
+        and row["ended"] - row["began"] >= more_bytes
+        and row["rising"] >= steadily
+    )
 
 
 def _size(row: Row, value: float) -> str:

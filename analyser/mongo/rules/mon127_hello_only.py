@@ -12,13 +12,15 @@ How it decides
     too old: the hello's reply tells maxWireVersion; which one the driver asks for at least is known by its name and
     version (dissectors/mongo/driver_versions.py). It is higher, and the application sent no command to this server
     besides hello: at least 2 hellos (hellos_least). A warning.
-    turned away: at least 3 connections (connections_least) of a driver that names itself, each with hellos only, none
-    of which waits for news, closed by the client; the application sent nothing else to this server. A warning where
-    another application works at this server meanwhile, else info. Hosts that cannot be reached are told by MON117.
+    turned away: at least 3 connections (connections_least) of a driver that names itself, with hellos only, one each
+    for the most part, none of which waits for news, closed by the client. The application sent nothing else to any
+    server, and nothing shows that its driver took one: a hello in a session or the end of sessions, as of a probe that
+    asks by hello, or a hello again on the same connection, as of a driver that watches. A warning where another
+    application works at this server meanwhile, else info. Hosts that cannot be reached are told by MON117.
 
 False alarms
-    A program that only looks whether the server answers, with a driver. A build of a driver that was changed to take
-    older servers.
+    A program that makes a client object, looks whether it knows a server, and sends nothing. A build of a driver that
+    was changed to take older servers.
 
 What it cannot tell
     What the application expects: the name of the replica set, a member it may write to, a certificate.
@@ -30,6 +32,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
@@ -49,21 +52,21 @@ from wirewitness.analyser.mongo.rules.rows import (
     command_finding,
     driver_text,
 )
-from wirewitness.analyser.mongo.rules.use import SERVER_KEY, client_of
+from wirewitness.analyser.mongo.rules.use import client_of
 from wirewitness.dissectors.mongo.driver_versions import oldest_wire_version, server_release
 
 
 def detect(frames: Frames, *, hellos_least: int = 2, connections_least: int = 3) -> Iterator[Finding]:
-    """At most one finding for each application of this server."""
+    """At most one finding for each application and server."""
     closed = {flow["flow_id"] for flow in rows_of(frames["flows"]) if flow["closed_by"] == "client"}
     rows = rows_of(frames["mongo_commands"])
-    works = {client_of(row) for row in rows if row["command"] not in HELLO_NAMES}
-    waits = {client_of(row) for row in rows if row["awaitable"]}
-    hellos: dict[tuple[object, ...], list[Row]] = {}
+    works = {(client_of(row), server_text(row)) for row in rows if row["command"] not in (*HELLO_NAMES, *_GOODBYE)}
+    took = {who for who, _ in works} | {client_of(row) for row in rows if _took_a_server(row)}
+    hellos: dict[tuple[tuple[Any, ...], str], list[Row]] = {}
     for row in rows:
-        if row["command"] in HELLO_NAMES and client_of(row) not in works:
-            hellos.setdefault(client_of(row), []).append(row)
-    for who, own in hellos.items():
+        if row["command"] in HELLO_NAMES and (client_of(row), server_text(row)) not in works:
+            hellos.setdefault((client_of(row), server_text(row)), []).append(row)
+    for (who, server), own in hellos.items():
         row = own[-1]
         least = oldest_wire_version(row["driver"], row["driver_version"])
         wires = [one["max_wire_version"] for one in own if one["max_wire_version"] is not None]
@@ -72,10 +75,16 @@ def detect(frames: Frames, *, hellos_least: int = 2, connections_least: int = 3)
                 yield _too_old(own, row, max(wires), least)
             continue
         ended = {one["flow_id"] for one in own}
-        if row["driver"] and who not in waits and len(ended) >= connections_least and ended <= closed:
+        is_watched = len(own) >= 2 * len(ended)
+        if row["driver"] and who not in took and len(ended) >= connections_least and ended <= closed and not is_watched:
             hosts = row["advertised_hosts"]
-            if hosts is None or server_text(row) in hosts.split(","):
-                yield _turned_away(own, row, len(ended), works)
+            if hosts is None or server in hosts.split(","):
+                yield _turned_away(own, row, len(ended), any(place == server for _, place in works))
+
+
+def _took_a_server(row: Row) -> bool:
+    """Does it wait for news, or use a session, which a driver does with a server that it has selected?"""
+    return bool(row["awaitable"]) or row["lsid"] is not None or row["command"] == "endSessions"
 
 
 def _too_old(hellos: list[Row], row: Row, wire: int, least: int) -> Finding:
@@ -96,7 +105,7 @@ def _too_old(hellos: list[Row], row: Row, wire: int, least: int) -> Finding:
     )
 
 
-def _turned_away(hellos: list[Row], row: Row, connections: int, works: set[tuple[object, ...]]) -> Finding:
+def _turned_away(hellos: list[Row], row: Row, connections: int, works: bool) -> Finding:
     said = [f"it is {printable(row['server_role'], 40)}"] if row["server_role"] else []
     said += [f"of the replica set {printable(row['set_name'], 80)}"] if row["set_name"] else []
     wire = row["max_wire_version"]
@@ -146,8 +155,14 @@ def _finding(
 
 
 _CLIENT = "server_address, server_port, client_address, app_name, driver"
+_GOODBYE = ("endSessions", "killCursors")
 # A login that is refused is told by MON102.
-_OTHER = f"command NOT IN {HELLOS} AND command NOT IN ('endSessions', 'killCursors')"
+_OTHER = f"command NOT IN {HELLOS} AND command NOT IN {_GOODBYE}"
+# Of what shows that an application works, and of its goodbye, one row is enough.
+_ONE_EACH = (
+    f"SELECT min(exchange_id) FROM mongo_commands WHERE command NOT IN {HELLOS} "
+    f"GROUP BY {_CLIENT}, command IN {_GOODBYE}, command = 'endSessions'"
+)
 RULE = Rule(
     code="MON127",
     question="ended",
@@ -156,19 +171,17 @@ RULE = Rule(
     confidence="high",
     reads={
         "mongo_commands": (
-            *COMMAND_COLUMNS, "awaitable", "max_wire_version", "set_name", "server_role",
+            *COMMAND_COLUMNS, "awaitable", "lsid", "max_wire_version", "set_name", "server_role",
             "advertised_hosts",
         ),
         "flows": ("flow_id", "closed_by"),
     },
-    partition_by=SERVER_KEY,
+    # The application may work at another member of the set.
+    partition_by=(),
     detect=detect,
     rows={
-        # Of what shows that an application works one row is enough.
         "mongo_commands": f"(command IN {HELLOS} AND ({_CLIENT}) NOT IN (SELECT ({_CLIENT}) FROM mongo_commands WHERE "
-        f"{_OTHER})) OR exchange_id IN (SELECT min(exchange_id) FROM mongo_commands WHERE {_OTHER} GROUP BY {_CLIENT})",
+        f"{_OTHER})) OR exchange_id IN ({_ONE_EACH})",
         "flows": MONGO_FLOWS,
     },
-    suspects=f"SELECT server_address, server_port FROM r_mongo_commands GROUP BY {_CLIENT} "
-    f"HAVING bool_and(command IN {HELLOS}) AND count(*) >= 2",
 )  # fmt: skip

@@ -42,18 +42,67 @@ _THROWN_OUT = {
     "KAF119-thrown out while nothing new is there: no record comes again": {("KAF116", "warning")},
 }
 # Requests that took long, whoever made them wait: MON116 speaks where many of a server's waited at once.
+# Their finds are the same one again and again, of which MON119 tells.
 _LONG = {
-    "MON116-one connection alone": {("MON101", "warning")},
-    "MON116-one shape of one application": {("MON101", "warning")},
-    "MON116-others are answered": {("MON101", "warning"), ("MON101", "info"), ("MON105", "warning")},
-    "MON116-what takes long anyway": {("MON101", "warning")},
+    "MON101-eleven of 2,760": {("MON119", "warning")},
+    "MON101-seconds, but one of 300": {("MON119", "warning")},
+    "MON101-for some seconds of a long time": {("MON119", "warning")},
+    "MON101-what waited while the server stood still": {("MON119", "info")},
+    "MON107-each does some work": {("MON119", "warning")},
+    "MON116-for three seconds": {("MON119", "info")},
+    "MON116-for an application with one shape, beside another": {("MON119", "warning")},
+    "MON116-for less than a second": {("MON119", "info")},
+    "MON116-one connection alone": {("MON101", "warning"), ("MON119", "warning")},
+    "MON116-one shape of one application": {("MON101", "warning"), ("MON119", "warning")},
+    "MON116-others are answered": {
+        ("MON101", "warning"), ("MON101", "info"), ("MON105", "warning"), ("MON119", "info"),
+    },
+    "MON116-what takes long anyway": {("MON101", "warning"), ("MON119", "info")},
+    "MON116-the capture stood still": {("MON119", "info")},
+}  # fmt: skip
+# Connections on which a driver says hello and nothing else, whatever the scenario makes of them.
+_HELLOS = {
+    "MON107-a storm": {("MON127", "info")},
+    "MON107-a storm, and a clock that jumps by centuries": {("MON127", "info")},
+    "MON107-a pool fills at the start": {("MON127", "info")},
+    "MON107-busy all the time": {("MON127", "info")},
+    "MON107-too short to know": {("MON127", "info")},
+    "MON117-it advertises itself as well": {("MON127", "info")},
+    "MON117-it advertised others before, and itself while the client asked": {("MON127", "info")},
+    "MON117-a server alone": {("MON127", "info")},
+    # The hosts cannot be reached, which MON117 tells.
+    "MON127-the set has other hosts": {("MON117", "warning")},
+}
+# Who was refused or waited is told beside who or what stood in the way, in one incident.
+_IN_THE_WAY = {
+    "MON123-an ordered insert stops": {("MON102", "info")},
+    "MON125-a second": {("MON102", "info")},
+    "MON125-a moment": {("MON102", "info")},
+    "MON125-many in vain": {("MON102", "info")},
+    "MON125-the collection only": {("MON102", "info")},
+    "MON125-a write waits until it commits": {("MON101", "warning")},
+    "MON130-a job that runs twice": {("MON102", "warning")},
+    # Each of these transactions stays open in a session of its own.
+    "MON111-a flood of them is one finding": {("MON121", "warning")},
+}
+# Inserts are refused as duplicate keys, whoever inserted before.
+_DUPLICATES = {
+    "MON130-four times": {("MON102", "info")},
+    "MON130-the same client": {("MON102", "warning")},
+    "MON130-another document": {("MON102", "warning")},
+    "MON130-a few of many": {("MON102", "info")},
 }
 BESIDE: dict[str, set[tuple[str, str]]] = {
     **_CUT,
     **_LONG,
+    **_HELLOS,
+    **_IN_THE_WAY,
+    **_DUPLICATES,
     # A message that is sent on connection after connection is one without PUBACK, too.
     "MQT124-the client itself ends its connections": {("MQT105", "warning")},
     "MQT124-the server ends each connection": {("MQT105", "warning")},
+    # Its other work asks one by one.
+    "MON119-the same beside other work": {("MON105", "warning")},
     "MON115-refused": {("MON102", "warning")},
     "MON103-the replies come into closed sockets": {("MON101", "warning")},
     "MON107-a client that gives up before the replies": {("MON101", "warning")},

@@ -465,6 +465,9 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON117", "a direct connection works", **only_hellos(5, work=[command(30, flow="w")])),
     silent("MON117", "it works at another member", **only_hellos(5, work=[command(30, server_address="10.3.0.10")])),
     silent("MON117", "a monitor that stays and waits for news", **only_hellos(5, work=[awaited(30, flow="m")])),
+    silent(
+        "MON117", "a probe that asks by hello, in a session", **only_hellos(5, work=[hello(30, flow="w", lsid="s")])
+    ),
     silent("MON117", "one connection that says hello again and again", **alone(*hellos_of_set(9))),
     silent(
         "MON117",

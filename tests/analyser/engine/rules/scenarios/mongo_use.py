@@ -48,9 +48,9 @@ def nothing(count: int, every: float, **more: Any) -> list[Row]:
     return many(count, "find", every, **{"documents_returned": 0, "cursor_exhausted": True, **more})
 
 
-def same(count: int, every: float = 0.02, **more: Any) -> list[Row]:
+def same(count: int, every: float = 0.02, took_ms: float = 2, **more: Any) -> list[Row]:
     """The same question with the same answer."""
-    return many(count, "find", every, **{"literals_id": "same", "documents_returned": 3, **more})
+    return many(count, "find", every, took_ms, **{"literals_id": "same", "documents_returned": 3, **more})
 
 
 def rises(count: int, first: float, last: float, column: str = "latency_ms", **more: Any) -> list[Row]:
@@ -211,6 +211,10 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON119", "warning", "a type that no document has", **alone(*nothing(40, 1))),
     fires("MON119", "warning", "the same again and again", **alone(*same(80, 0.1))),
     fires("MON119", "info", "the same beside other work", **alone(*same(60, 0.1), *many(300, "aggregate", 0.01))),
+    fires("MON119", "info", "a load test over four connections", **alone(*(
+        row | {"exchange_id": f"{flow}{n}", "flow_id": flow}
+        for flow in "abcd" for n, row in enumerate(same(500, 0.012, 11))))),
+    fires("MON119", "warning", "a loop without a pause, on one connection", **alone(*same(500, 0.012, 11))),
     fires("MON119", "warning", "createIndexes for each request", **alone(*beside_work("createIndexes", 30))),
     fires(
         "MON119", "warning", "a count for each page",
@@ -229,6 +233,9 @@ MONGO_USE_FIRES: list[Scenario] = [
         row | {"skip": 20 * n} for n, row in enumerate(rises(80, 2, 40))))),
     fires("MON122", "warning", "a collection that grows", **alone(*rises(80, 2, 40))),
     fires("MON122", "warning", "an $in with ever more values", **alone(*(
+        row | {"query_shape": '{"filter":{"a":{"$in":"?array<?number>"}}}'}
+        for row in rises(80, 500, 5_000, "request_bytes")))),
+    fires("MON122", "info", "an $in with some values more", **alone(*(
         row | {"query_shape": '{"filter":{"a":{"$in":"?array<?number>"}}}'}
         for row in rises(80, 500, 2_500, "request_bytes")))),
     fires("MON122", "warning", "a long $in takes longer", **alone(*(
@@ -323,6 +330,11 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON120", "ninety-nine updates", **alone(*updates(99, 0.003, n=1, n_modified=1))),
     silent("MON120", "users of a slow disk", **alone(*inserts(60, 0.08, took_ms=30))),
     silent("MON120", "events that come by themselves", **alone(*inserts(100, 0.1))),
+    silent("MON120", "a producer that rests after each", **alone(*inserts(60, 0.05, took_ms=30))),
+    silent("MON120", "it reads before each", **alone(*(
+        row for n in range(100) for row in (
+            command(1 + n / 50, "aggregate", 8, query_shape='{"pipeline":[]}'),
+            command(1.009 + n / 50, "insert", 10, documents_sent=1, n=1))))),
     silent("MON120", "batches", **alone(*inserts(100, documents_sent=20, n=20))),
     silent("MON120", "others insert many, it inserts seldom", **alone(
         *inserts(60, 1), *inserts(9, 5, documents_sent=50, n=50, app_name="stock", flow="b"))),
@@ -369,10 +381,20 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON127", "a driver that takes it", **alone(*old_server(4, 9, driver_version="4.6.0"))),
     silent("MON127", "three, and a command", **with_commands(says_hello_only(3), command(9, flow="h2"))),
     silent("MON127", "two connections", **says_hello_only(2)),
+    silent("MON127", "a probe that asks by hello", **says_hello_only(9, lsid="s1")),
+    silent("MON127", "a probe that ends its session", **with_commands(
+        says_hello_only(9), command(8, "endSessions", flow="h1"), command(2, flow="w", app_name="stock"))),
+    silent("MON127", "a driver that asks again and again", **with_commands(
+        says_hello_only(9, age_s=15), *(
+            row | {"exchange_id": f"again{n}", "ts": at(11 + 5 * n)}
+            for n, row in enumerate(says_hello_only(9)["mongo_commands"])), command(2, flow="w", app_name="stock"))),
+    silent("MON127", "it works at another member", **with_commands(
+        says_hello_only(9), command(2, flow="w", server_address="10.3.0.10"), command(2, flow="x", app_name="stock"))),
     silent("MON127", "a probe without a driver", **with_commands(
         says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
     silent("MON127", "the set has other hosts", **with_commands(
-        says_hello_only(4, advertised_hosts="mongo-0:27017", set_name="rs0"), command(2, flow="w", app_name="stock"))),
+        says_hello_only(4, advertised_hosts="mongo-0:27017", set_name="rs0", server_role="primary"),
+        command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
     silent("MON129", "both insert both", **alone(*(
