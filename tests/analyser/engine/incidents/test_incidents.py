@@ -247,6 +247,31 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             of("b", "KAF303", address="10.0.0.2", client_id="reader", waits_for_replicas="c1"),
             id="writes wait for a replica, and the commits of another client",
         ),
+        pytest.param(
+            of(
+                "a",
+                "MON125",
+                clients=[{"address": "10.0.0.1", "client_id": "shop"}],
+                victims=[{"address": "10.0.0.2", "client_id": "stock"}],
+            ),
+            of("b", "MON102", kind="transaction conflict", clients=[{"address": "10.0.0.2", "client_id": "stock"}]),
+            id="a transaction in the way, and the conflicts of another application",
+        ),
+        pytest.param(
+            of("a", "MON111", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON121", clients=[{"address": "10.0.0.1", "client_id": "shop"}], sessions=40),
+            id="transactions that stay open, each with a session of its own",
+        ),
+        pytest.param(
+            of("a", "MON123", kind="ordered", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON102", kind="duplicate key", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            id="an ordered insert that stopped, and its error",
+        ),
+        pytest.param(
+            of("a", "MON127", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON107", left_behind=90, clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            id="a driver that takes no server opens connections again and again",
+        ),
         pytest.param(of("a", "CAP105"), of("b", "CAP101"), id="the capture lost packets, and so has gaps"),
         pytest.param(
             of("a", "MON114", clients=[{"address": "10.0.0.1", "client_id": "reports"}]),
@@ -338,6 +363,21 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             of("a", "MON102", kind="transaction conflict", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
             of("b", "MON103", kind="server", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
             id="a conflict, and a connection that the server closed",
+        ),
+        pytest.param(
+            of(
+                "a",
+                "MON125",
+                clients=[{"address": "10.0.0.1", "client_id": "shop"}],
+                victims=[{"address": "10.0.0.2", "client_id": "stock"}],
+            ),
+            of("b", "MON102", kind="transaction conflict", clients=[{"address": "10.0.0.3", "client_id": "mail"}]),
+            id="a transaction in the way, and conflicts of an application that it did not meet",
+        ),
+        pytest.param(
+            of("a", "MON123", kind="unacknowledged", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            of("b", "MON102", kind="duplicate key", clients=[{"address": "10.0.0.1", "client_id": "shop"}]),
+            id="writes with w: 0, which nobody tells an error",
         ),
         pytest.param(
             of("a", "TCP102", flow_id="f1", address="10.0.0.1", client_id="board-1"),
