@@ -13,8 +13,9 @@ How it decides
     At least 3 connections (connections_least) of one application to a server, each with a hello that is not a long poll
     and closed by the client. The server said then (mongo_servers) that it is of a replica set whose advertised hosts do
     not have its address. The application sent no command and no authentication to any server, used no session, and no
-    connection from its address to an advertised address was accepted. High confidence where such a connection was refused or not
-    answered; else medium, as the capture may show one member only, or hosts by names, which nobody knows to be reached.
+    connection from its address to an advertised address was accepted. High confidence where such a connection was
+    refused or not answered; else medium, as the capture may show one member only, or hosts by names, which nobody knows
+    to be reached.
 
 False alarms
     Programs that start again and again, ask one member for the others, and work with those out of the capture's sight.
