@@ -200,6 +200,7 @@ _PUBLISHER_HABITS = Table(
         _count("same_again", "messages with the payload of the one before"),
         Column("same_gap_ms", "float64", "middle time from the one before to these", "context", unit="ms"),
         Column("other_gap_ms", "float64", "middle time to messages with another payload", "context", unit="ms"),
+        Column("between_gaps", "float64", "share of gaps well between began_gap_ms and ended_gap_ms", "context"),
         Column("rising", "float64", "correlation of the payload's size with the number of the message", "context"),
         Column("began_bytes", "float64", "middle size of the payload in its first quarter", "context", unit="bytes"),
         Column("ended_bytes", "float64", "middle size in its last quarter", "context", unit="bytes"),
@@ -207,6 +208,10 @@ _PUBLISHER_HABITS = Table(
         _count("likes_again", "their messages with the payload of the one before"),
         _text(
             "successor", "client id that came in its place at its address: nearly the same, when it was gone; or null"
+        ),
+        _text(
+            "aside_message_id",
+            "what it published or got about its last message here, on a topic of fewer than five; null: nothing",
         ),
         _text("flow_id", "connection of its last message"),
         _time("ts_heard", "last message of the client on that connection, of any kind"),

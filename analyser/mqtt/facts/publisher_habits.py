@@ -12,6 +12,7 @@ from __future__ import annotations
 LEAST = 5
 # Ids that differ so little are one device's, made anew.
 _LONG_ID, _ID_LETTERS = 5, 2
+_WELL = 1.4
 _SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
     '[0-9]+', '0', 'g')"""
 _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
@@ -48,6 +49,13 @@ STEPS = {
                median(payload_bytes) FILTER (place <= messages // 4) AS began_bytes,
                median(payload_bytes) FILTER (place > messages - messages // 4) AS ended_bytes
         FROM habit_gaps AS gaps JOIN habit_rows USING (server, client_id, topic) WHERE messages >= 40 GROUP BY ALL""",
+    # Of a change at one moment no gap lies well between those before and those after it.
+    "habit_between": f"""
+        SELECT server, client_id, topic,
+               count(*) FILTER (gap_ns BETWEEN {_WELL} * least(began_ns, ended_ns)
+                                AND greatest(began_ns, ended_ns) / {_WELL}) / count(*) AS between_gaps
+        FROM habit_gaps JOIN habit_rates USING (server, client_id, topic)
+        WHERE gap_ns IS NOT NULL AND began_ns IS NOT NULL AND ended_ns IS NOT NULL GROUP BY ALL""",
     "habit_shapes": f"""
         SELECT server, shape, any_value({_PLAIN.format("shape")}) AS plain_shape, count(DISTINCT client_id) AS clients,
                median(gap_ns) AS usual_gap_ns, max(last_ns) AS last_of_shape_ns,
@@ -72,14 +80,34 @@ STEPS = {
             AND left_one.client_id = after.client_id AND after.topic <> left_one.topic
             AND after.first_ns > left_one.last_ns AND after.last_ns - left_one.last_ns > 5 * left_one.longest_ns
         GROUP BY ALL HAVING count(*) = 1""",
-    # Who came in its place at its address, under nearly the same id, when it was gone for good.
+    # Messages on topics of which it has few, that it sent, or got while they were new.
+    "habit_asides": f"""
+        SELECT coalesce(server_address, '') AS server, client_id, epoch_ns(ts) AS at_ns, message_id
+        FROM mqtt_publishes
+        WHERE client_id <> '' AND topic IS NOT NULL AND (direction = 'client_to_server' OR NOT coalesce(retain, false))
+        QUALIFY count(*) OVER (PARTITION BY server_address, client_id, direction, topic) < {LEAST}""",
+    "habit_told": """
+        SELECT server, client_id, topic, arg_min(habit_asides.message_id, at_ns) AS aside_message_id
+        FROM habit_rows JOIN habit_asides USING (server, client_id)
+        WHERE at_ns BETWEEN last_ns - 2 * longest_ns AND last_ns + 2 * longest_ns GROUP BY ALL""",
+    "habit_ids": """
+        SELECT DISTINCT coalesce(server_address, '') AS server, client_address, client_id FROM mqtt_connections
+        WHERE client_id <> '' AND client_address IS NOT NULL""",
+    "habit_ends": "SELECT server, max(last_ns) AS end_ns FROM habit_rows GROUP BY server",
+    # Who came in its place at its address, under nearly the same id, when it was gone for good. Devices behind one
+    # address that wake in turn are more than two, or the second one is gone as well.
     "habit_successors": f"""
         SELECT gone.server, gone.client_id, gone.topic, min(other.client_id) AS successor
         FROM habit_rows AS gone JOIN habit_rows AS other ON gone.server = other.server AND gone.shape = other.shape
             AND gone.last.client_address = other.last.client_address AND gone.client_id <> other.client_id
             AND other.first_ns > gone.last_ns AND length(gone.client_id) > {_LONG_ID}
             AND levenshtein(gone.client_id, other.client_id) <= {_ID_LETTERS}
-        WHERE NOT EXISTS (FROM mqtt_connections AS alive WHERE alive.client_id = gone.client_id
+        JOIN habit_ends ON habit_ends.server = gone.server
+        WHERE end_ns - gone.last_ns > gone.last_ns - gone.first_ns AND end_ns - other.last_ns <= 3 * other.longest_ns
+          AND (SELECT count(*) FROM habit_ids WHERE habit_ids.server = gone.server
+               AND habit_ids.client_address = gone.last.client_address
+               AND levenshtein(habit_ids.client_id, gone.client_id) <= {_ID_LETTERS}) <= 2
+          AND NOT EXISTS (FROM mqtt_connections AS alive WHERE alive.client_id = gone.client_id
                           AND epoch_ns(coalesce(alive.ts_last_from_client, alive.ts)) >= other.first_ns)
         GROUP BY ALL HAVING count(DISTINCT other.client_id) = 1""",
     "habit_lives": """
@@ -96,15 +124,16 @@ ROWS = """
            CASE WHEN retain_turns = 1 THEN turned_place - 1 END AS before_turn, last.retain AS retains_now,
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
            longest_ns / 1e6 AS longest_gap_ms, usual_gap_ns / 1e6 AS usual_gap_ms, began_ns / 1e6 AS began_gap_ms,
-           same_again,
-           same_gap_ns / 1e6 AS same_gap_ms, other_gap_ns / 1e6 AS other_gap_ms, rising, began_bytes, ended_bytes,
+           same_again, same_gap_ns / 1e6 AS same_gap_ms, other_gap_ns / 1e6 AS other_gap_ms, between_gaps, rising,
+           began_bytes, ended_bytes,
            shape_retained - retained AS likes_retained, shape_again - same_again AS likes_again, successor,
-           ended_ns / 1e6 AS ended_gap_ms, last.flow_id AS flow_id,
+           aside_message_id, ended_ns / 1e6 AS ended_gap_ms, last.flow_id AS flow_id,
            make_timestamp_ns(heard_ns)::TIMESTAMPTZ_NS AS ts_heard, coalesce(whole, false) AS whole,
            make_timestamp_ns(last_of_shape_ns)::TIMESTAMPTZ_NS AS ts_last_of_shape, message_id, last_message_id,
            turned_message_id, nullif(server, '') AS server_address, last.server_port AS server_port
     FROM habit_rows JOIN habit_shapes USING (server, shape) LEFT JOIN habit_usual USING (server, plain_shape)
     LEFT JOIN habit_rates USING (server, client_id, topic) LEFT JOIN habit_before USING (server, client_id, topic)
+    LEFT JOIN habit_between USING (server, client_id, topic) LEFT JOIN habit_told USING (server, client_id, topic)
     LEFT JOIN habit_after USING (server, client_id, topic)
     LEFT JOIN habit_successors USING (server, client_id, topic)
     LEFT JOIN habit_lives ON habit_lives.flow_id = last.flow_id

@@ -37,16 +37,23 @@ BACK_NS = 3_000_000_000
 _OWN_NS = 5_000_000_000
 
 STEPS = {
+    # Until when the server heard of a client whose last bytes its TCP never ACKed: its last request with an answer.
+    "will_heard": """
+        SELECT flow_id, max(epoch_ns(asked.ts)) AS answered_ns
+        FROM mqtt_connections JOIN flows USING (flow_id) JOIN exchanges AS asked USING (flow_id)
+        WHERE flows.acked_by_server < flows.bytes_to_server AND asked.ts_response IS NOT NULL
+            AND asked.direction IS DISTINCT FROM 'server_to_client' AND will_topic IS NOT NULL
+        GROUP BY flow_id""",
     "will_fired": f"""
         SELECT flow_id, coalesce(server_address, '') AS server, server_port, will_topic AS topic, will_retain,
                will_payload_bytes AS payload_bytes, client_id, client_address, client_port, version,
                fires IS NOT NULL AS is_due, coalesce(fires, closed_ns) AS due_ns, closed_ns,
-               epoch_ns(ts) AS began_ns, epoch_ns(coalesce(ts_last_from_client, ts)) AS heard_ns, file, packet
+               epoch_ns(ts) AS began_ns, heard_ns, file, packet
         FROM (
-            SELECT *, coalesce(
-                epoch_ns(coalesce(ts_closed, ts_disconnect)), epoch_ns(ts_last_from_client)
+            SELECT *, coalesce(answered_ns, epoch_ns(coalesce(ts_last_from_client, ts))) AS heard_ns, coalesce(
+                epoch_ns(coalesce(ts_closed, ts_disconnect)), coalesce(answered_ns, epoch_ns(ts_last_from_client))
                     + nullif(coalesce(server_keep_alive_s, keep_alive_s), 0) * {_GIVEN_UP_NS}) AS closed_ns
-            FROM ({_ENDED}))
+            FROM ({_ENDED}) LEFT JOIN will_heard USING (flow_id))
         WHERE coalesce(fires, closed_ns) IS NOT NULL""",
     "will_messages": """
         SELECT coalesce(server_address, '') AS server, topic, flow_id, client_id, direction = 'server_to_client' AS out,

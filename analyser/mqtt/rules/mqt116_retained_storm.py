@@ -11,7 +11,8 @@ How it decides
     Messages with the RETAIN flag from the server, from one SUBSCRIBE to the next one on the same connection, more
     than 1000 (retained_above). At each reconnect: a client got the same retained messages (topic and content) on
     connects_least connections or more, 100 of them at least were no news (again_least), and four fifths (share) of all
-    retained ones it got. A warning where these are half of all messages that the server sent to it, else info.
+    retained ones it got. A warning where these are half of all messages that the server sent to it, and it gets
+    contents_least of them or more on a connection, else info: a device that sleeps asks for its settings when it wakes.
 
 False alarms
     A client that wants exactly this. In 5.0 with Retain As Published the flag also stands on live messages.
@@ -43,6 +44,7 @@ def detect(
     connects_least: int = 5,
     again_least: int = 100,
     share: float = 0.8,
+    contents_least: int = 50,
 ) -> Iterator[Finding]:
     """One finding for each SUBSCRIBE of this client with more than `retained_above` retained messages; else one for all
     of its reconnects."""
@@ -54,11 +56,15 @@ def detect(
     yield from storms
     got = {flow: retained for flow, (_, retained) in flows.items() if retained}
     if not storms and len(got) >= connects_least:
-        yield from _again(rows_of(frames["mqtt_connections"]), got, again_least, share)
+        yield from _again(rows_of(frames["mqtt_connections"]), got, again_least, share, contents_least)
 
 
 def _again(
-    connections: Sequence[Row], got: Mapping[str, Sequence[Row]], again_least: int, share: float
+    connections: Sequence[Row],
+    got: Mapping[str, Sequence[Row]],
+    again_least: int,
+    share: float,
+    contents_least: int,
 ) -> Iterator[Finding]:
     """The same retained messages on one connection after the other."""
     rows = [row for own in got.values() for row in own]
@@ -70,7 +76,7 @@ def _again(
     first, last = rows[0], rows[-1]
     size = sum(row["payload_bytes"] or 0 for row in rows)
     yield RULE.finding(
-        severity="warning" if 2 * again >= sent else "info",
+        severity="warning" if 2 * again >= sent and len(rows) >= contents_least * len(got) else "info",
         subject={"server": first["server_address"], "client_id": first["client_id"],
                  "address": first["client_address"]},
         title=f"The same {len(contents):,} retained messages at each of {len(got)} connections: {client_title(first)}",

@@ -17,9 +17,10 @@ How it decides
     (connects_least). Left: by the fact mqtt_publisher_habits a client set RETAIN on this topic, and publishes on
     another one since, while nothing came here for five times its longest gap; nobody cleared the message, and the
     server sends it to a subscriber after that. Gone: its client never came back, another one of nearly the same id and
-    topic came to its address when it was gone, and subscribers get the message on three connections (connects_least).
-    Cleared: an empty retained message from another client than the one that
-    had set it in the capture; info. What was set, replaced and cleared is read from mqtt_retained.
+    topic came to its address when it was gone and is there to the end, no third one did, it is away for longer than it
+    was seen, and subscribers get the message on three connections (connects_least). Cleared: an empty retained message
+    from another client than the one that had set it in the capture; info. What was set, replaced and cleared is read
+    from mqtt_retained.
 
 False alarms
     A topic whose retained message is a default and whose live messages mean something else.

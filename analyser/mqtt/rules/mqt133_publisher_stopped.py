@@ -11,7 +11,9 @@ How it decides
     By the fact `mqtt_publisher_habits`: the client sent `messages_least` or more on the topic, none of which came later
     than three times its usual gap, nothing at all on it for `steps` times its longest gap and 3 s, and other packets
     meanwhile to the end of that time. At least `likes_least` other clients whose topic has the same shape and that
-    publish about as often (half to twice) went on in that time, all of them. It is the only one that stopped.
+    publish about as often (half to twice) went on in that time, all of them. It is the only one that stopped. Info
+    where about then it said something on a topic of which it has fewer than five messages, or was told something: it
+    may have been stopped.
 
 False alarms
     A device that has nothing to report any more and says so in another way.
@@ -81,7 +83,10 @@ def _has_stopped(row: Row, steps: float, latest: int) -> bool:
 def _finding(row: Row, likes: list[Row]) -> Finding:
     silent_ns = row["ts_heard"] - row["ts_last"]
     topic = printable(row["topic"], 80)
+    aside = row["aside_message_id"]
+    said = "" if aside is None else " About then it sent or got a message on a topic that it seldom has."
     return RULE.finding(
+        severity="warning" if aside is None else "info",
         provisional=True,
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"]},
         title=f"{client_title(row)} is connected and publishes no more on {short(row['topic'])}",
@@ -89,13 +94,21 @@ def _finding(row: Row, likes: list[Row]) -> Finding:
             f"{sentence_start(client_text(row))} published {count(row['messages'], 'message')} on {topic} to "
             f"{server_text(row)}, one each {ms_text(row['gap_ms'])}, the last at {moment_text(row['ts_last'])}. Since "
             f"then it has been connected and heard of for {seconds_text(silent_ns)} without one, while "
-            f"{count(len(likes), 'other client')} like it went on."
+            f"{count(len(likes), 'other client')} like it went on.{said}"
         ),
-        next_step="Look at the program behind the connection: its sensor, its loop or its queue stands still.",
+        next_step=(
+            "Look at the program behind the connection: its sensor, its loop or its queue stands still."
+            if aside is None
+            else "Look at whether that message stopped it, or told that it stops."
+        ),
         proof=Proof(
             row["ts"],
             row["ts_heard"],
-            (Evidence(None, None, one) for one in (row["message_id"], row["last_message_id"])),
+            (
+                Evidence(None, None, one)
+                for one in (row["message_id"], row["last_message_id"], aside)
+                if one is not None
+            ),
         ),
         numbers={
             "client_id": row["client_id"],
@@ -124,7 +137,7 @@ RULE = Rule(
         HABITS: (
             "ts", "ts_last", "ts_heard", "client_id", "client_address", "client_port", "version", "topic", "shape",
             "likes", "messages", "gap_ms", "longest_gap_ms", "flow_id", "whole", "message_id", "last_message_id",
-            "server_port",
+            "aside_message_id", "server_port",
         ),
     },
     partition_by=("server_address",),

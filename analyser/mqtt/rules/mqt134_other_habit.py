@@ -15,11 +15,13 @@ How it decides
     client's topic (digits and its id aside) is that of `likes_least` other clients but for these. RETAIN: it was set on
     each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Or it is set
     since, where no like does; a warning with `likes_least` of them, else info. Twice: ten messages or more have the
-    payload of the one before and follow it in a third of the usual time, so that half of all are copies (two fifths at
-    least, three fifths at most), which no like does. Rate: the
-    middle gap of a client on a topic in the last quarter of its time is a tenth (rate) of that of the first quarter or
-    less, while two other clients at least go on as before, or a fifth where these are its likes, `likes_least` of them;
-    a warning with such likes, or where it then sends half of all that clients publish, else info.
+    payload of the one before and follow it in a third of the usual time, or the client has `likes_least` likes that
+    send half as often, so that half of all are copies (two fifths at least, three fifths at most), which no like does.
+    Rate: the middle gap of a client on a topic in the last quarter of its time is a tenth (rate) of that of the first
+    quarter or less, while two other clients at least go on as before, or a fifth where these are its likes,
+    `likes_least` of them. A warning where it changed at one moment, from regular to regular (at most a tenth of its
+    gaps lie well between both), and it has such likes, two for each that changed, or then sends half of all that
+    clients publish; else info: events come as they come, and a load that all share rises bit by bit.
 
 False alarms
     A program that was changed on purpose, with all who listen to it.
@@ -48,6 +50,8 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, cl
 HABITS = "mqtt_publisher_habits"
 # Others that publish as before, and what is as before.
 _PEERS, _STEADY = 2, 2.0
+# Such a share of gaps between those before and those after is chance.
+_BETWEEN = 0.1
 # So many copies are no chance.
 _COPIES = 10
 
@@ -62,12 +66,13 @@ def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rat
             yield _apart(row)
         if _turned_retain(row, messages_least):
             yield _retain(row) if not row["retains_now"] else _retains_now(row, likes_least)
-        if _is_twice(row) and not row["likes_again"]:
+        if _is_twice(row, likes_least) and not row["likes_again"]:
             yield _twice(row)
     steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
     for row in rows:
         likes = {one["client_id"] for one in rows if one["shape"] == row["shape"]} & steady - {row["client_id"]}
-        others, alike = len(steady - {row["client_id"]}), len(likes) >= likes_least
+        changed = {one["client_id"] for one in rows if one["shape"] == row["shape"] and _is_faster(one, _STEADY)}
+        others, alike = len(steady - {row["client_id"]}), len(likes) >= max(likes_least, 2 * len(changed))
         if others >= _PEERS and _is_faster(row, rate / 2 if alike else rate):
             yield _rate(row, rows, others, alike=alike)
 
@@ -79,12 +84,13 @@ def _is_apart(row: Row, likes_least: int) -> bool:
     return bool(row["likes"] == 0 and row["usual_clients"] >= likes_least)
 
 
-def _is_twice(row: Row) -> bool:
-    """Each payload comes two times, the copy soon after it."""
+def _is_twice(row: Row, likes_least: int) -> bool:
+    """Each payload comes two times, the copy soon after it, or beside likes that send half as often."""
     again = row["same_again"] or 0
     if again < _COPIES or not 0.4 <= again / row["messages"] <= 0.6 or not row["other_gap_ms"]:
         return False
-    return bool(row["same_gap_ms"] <= row["other_gap_ms"] / 3)
+    half_as_often = row["likes"] >= likes_least and 1.5 <= row["usual_gap_ms"] / row["gap_ms"] <= 2.5
+    return bool(row["same_gap_ms"] <= row["other_gap_ms"] / 3 or half_as_often)
 
 
 def _turned_retain(row: Row, least: int) -> bool:
@@ -200,7 +206,7 @@ def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding
         "so.",
         "Look at what changed in this client: a debug setting, a loop without a pause, a sensor that flickers.",
         since=row["ts"],
-        severity="warning" if alike or share >= 0.5 else "info",
+        severity="warning" if row["between_gaps"] <= _BETWEEN and (alike or share >= 0.5) else "info",
     )
 
 
@@ -247,8 +253,8 @@ RULE = Rule(
         HABITS: (
             "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic", "topic_before", "shape",
             "usual_shape", "usual_clients", "likes", "messages", "retain_turns", "before_turn", "retains_now",
-            "ts_turned", "gap_ms", "began_gap_ms", "ended_gap_ms", "same_again", "same_gap_ms",
-            "other_gap_ms", "likes_retained", "likes_again", "message_id", "last_message_id",
+            "ts_turned", "gap_ms", "usual_gap_ms", "began_gap_ms", "ended_gap_ms", "between_gaps", "same_again",
+            "same_gap_ms", "other_gap_ms", "likes_retained", "likes_again", "message_id", "last_message_id",
             "turned_message_id", "server_port",
         ),
     },

@@ -92,12 +92,65 @@ _DUPLICATES = {
     "MON130-another document": {("MON102", "warning")},
     "MON130-a few of many": {("MON102", "info")},
 }
+# A device that dies without DISCONNECT: MQT103 tells how long it was silent, MQT114 that its will goes out.
+_DIES = {
+    **{
+        f"MQT126-{name}": {("MQT103", "warning"), ("MQT114", "info")}
+        for name in (
+            "the old connection's will after the birth under another id",
+            "under the same id, which the server leaves open",
+            "and the device publishes again a minute later",
+            "the will comes before the birth",
+            "another device shares the topic, and was there before",
+        )
+    },
+    **{
+        f"MQT126-{name}": {("MQT114", "info")}
+        for name in (
+            "a retained will is served while its client is back",
+            "the device comes back after its will",
+            "a subscriber comes a second after the device",
+            "the will was not retained",
+        )
+    },
+}
+# The filter that is asked for again has QoS 0 where 1 was asked for, and where it stands, no server here sends on it.
+_GRANTED_LESS = {
+    **{
+        f"MQT127-{name}": {("MQT111", "info")}
+        for name in (
+            "nothing subscribed after a reconnect",
+            "another filter instead",
+            "nothing more is published",
+            "it publishes itself",
+            "other topics",
+            "the capture ends too soon",
+        )
+    },
+    **{
+        f"MQT127-{name}": {("MQT111", "info"), ("MQT115", "warning")}
+        for name in ("it subscribes again", "it subscribes to more than before", "the server has its session")
+    },
+}
+# Pings without an answer, whoever gives up on them.
+_PINGS = {
+    "MQT131-pings that are never answered": {("MQT104", "warning")},
+    "MQT132-and are never answered": {("MQT104", "warning")},
+    "MQT132-never answered by a server that goes on": {("MQT104", "warning")},
+}
 BESIDE: dict[str, set[tuple[str, str]]] = {
     **_CUT,
     **_LONG,
     **_HELLOS,
     **_IN_THE_WAY,
     **_DUPLICATES,
+    **_DIES,
+    **_GRANTED_LESS,
+    **_PINGS,
+    # Each subscriber that an alarm did not reach.
+    "MQT130-six alarms that nobody gets": {("MQT115", "warning")},
+    # New filters without an end.
+    "MQT128-thirty filters one by one": {("MQT137", "warning")},
     # A message that is sent on connection after connection is one without PUBACK, too.
     "MQT124-the client itself ends its connections": {("MQT105", "warning")},
     "MQT124-the server ends each connection": {("MQT105", "warning")},

@@ -8,6 +8,7 @@ from tests.analyser.engine.rules.scenarios.build_mqtt import (
     connection,
     fight,
     flow_of,
+    ping,
     publish,
     subscribe,
     to_client,
@@ -193,6 +194,10 @@ MQTT_CLIENTS_FIRES: list[Scenario] = [
           mqtt_subscriptions=subscribing(60),
           mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=70,
                                        server_messages=70)]),
+    fires("MQT128", "info", "in place of pings",
+          mqtt_subscriptions=subscribing(12, every=50),
+          mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=13,
+                                       server_messages=13)]),
     fires("MQT128", "info", "given up and asked for again",
           mqtt_subscriptions=giving_up(15),
           mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=900)]),
@@ -304,8 +309,11 @@ def fleet(
     jitter: float = 0.0,
     topic: str = "plant/line{}/temp",
     every: float = 1,
+    told: float | None = None,
+    says: float | None = None,
 ) -> dict[str, list[Row]]:
-    """Devices that publish each second for 200 s, the first ones only until then; all are heard to the end."""
+    """Devices that publish each second for 200 s, the first ones only until then; all are heard to the end. told, says:
+    when the first one gets a command, and when it publishes on another topic."""
     rows, sent = [], []
     for n in range(devices):
         who = {"client_id": f"device-{n}", "client_address": f"10.2.0.{n + 1}"}
@@ -316,6 +324,11 @@ def fleet(
             sent.append(publish(at, f"d{n}", topic.format(n), message_id=f"d{n}c{step}", **who))
             at += every * (1 + jitter * (7 if step % 10 == 9 else 0))
             step += 1
+    first = {"client_id": "device-0", "client_address": "10.2.0.1"}
+    if told is not None:
+        sent.append(to_client(told, "d0", topic="device-0/cmd", **first))
+    if says is not None:
+        sent.append(publish(says, "d0", "state/device-0", **first))
     return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
 
 
@@ -361,6 +374,9 @@ MQTT_CLIENTS_FIRES += [
     fires("MQT132", "warning", "all at one address", **paused(one_address=True)),
     fires("MQT132", "warning", "and are never answered", **paused(waited=999, answered=False)),
     fires("MQT133", "warning", "one of five devices stops", **fleet(until=(80,))),
+    fires("MQT133", "warning", "a command a minute before", **fleet(until=(80,), told=20)),
+    fires("MQT133", "info", "it is told to stop", **fleet(until=(80,), told=79.5)),
+    fires("MQT133", "info", "it says that it stops", **fleet(until=(80,), says=80.2)),
     fires("MQT134", "warning", "a leading slash since an update", mqtt_publishes=changed(("plant/a", "/plant/a"))),
     fires("MQT134", "warning", "another case", mqtt_publishes=changed(("plant/a", "Plant/a"))),
     fires("MQT134", "warning", "a slash that none of its likes has", mqtt_publishes=apart("/plant/9/temp")),
@@ -497,8 +513,9 @@ MQTT_CLIENTS_FIRES += [
     fires("MQT111", "info", "a filter that is granted later", mqtt_subscriptions=[
         subscribe(5, granted_qos=None, error_code=0x91, error_name="in use", version="5.0"),
         subscribe(9, version="5.0")]),
-    fires("MQT116", "warning", "the same forty at each of ten connections", **retained_again(10)),
-    fires("MQT116", "info", "beside many live ones", **retained_again(10, live=400)),
+    fires("MQT116", "warning", "the same sixty at each of ten connections", **retained_again(10, topics=60)),
+    fires("MQT116", "info", "beside many live ones", **retained_again(10, topics=60, live=400)),
+    fires("MQT116", "info", "settings of a device that wakes ten times", **retained_again(10)),
     fires("MQT122", "warning", "a connection each 5 s, keep-alive 60 s", **one_shots(15, 5)),
     fires("MQT122", "warning", "a new client id each time", **one_shots(15, 5, new_ids=True)),
     fires("MQT135", "warning", "twelve connections of one host", **pool(12)),
@@ -548,8 +565,9 @@ MQTT_CLIENTS_NEAR_MISSES += [
 ]
 
 
-def twice(count: int, apart: float = 0.05, likes: bool = False) -> list[Row]:
-    """A client that publishes each message two times, the copy so much later, beside others that do not."""
+def twice(count: int, apart: float = 0.05, likes: bool = False, peers: int = 0, each: float = 1) -> list[Row]:
+    """A client that publishes each message two times, the copy so much later, beside others that do not. peers: so many
+    more of these, with a message each so many seconds."""
     rows = [
         publish(10 + n + again * apart, "p", "plant/a", payload_crc32=n, message_id=f"pc{n}-{again}")
         for n in range(count) for again in (0, 1)
@@ -561,6 +579,12 @@ def twice(count: int, apart: float = 0.05, likes: bool = False) -> list[Row]:
                     message_id=f"qc{n}-{again}")
             for again in copies
         ]  # fmt: skip
+    for place in range(peers):
+        who = {"client_id": f"peer-{place}", "client_address": f"10.2.3.{place}"}
+        rows += [
+            publish(10.2 + each * n, f"r{place}", "plant/a", payload_crc32=5000 + n, message_id=f"r{place}c{n}", **who)
+            for n in range(round(count / each))
+        ]
     return rows
 
 
@@ -619,8 +643,11 @@ def writers(count: int, same: bool = False, retain: bool = True, blocks: int = 1
     ]  # fmt: skip
 
 
-def replaced(served: int = 4, overlap: bool = False, new: str = "export-1-b") -> dict[str, list[Row]]:
-    """A device goes, and another one comes in its place; the retained message of the first is still sent."""
+def replaced(
+    served: int = 4, overlap: bool = False, new: str = "export-1-b", goes_on: int = 0, third: str | None = None
+) -> dict[str, list[Row]]:
+    """A device goes, and another one comes in its place; the retained message of the first is still sent. goes_on:
+    messages of an unlike client meanwhile; third: one more that was at the address before."""
     first = connection("o", 0, 500 if overlap else 30, client_id="export-1-a", closed_by="client",
                        disconnected_by="client")  # fmt: skip
     second = connection("n", 40, 400, client_id=new)
@@ -637,12 +664,57 @@ def replaced(served: int = 4, overlap: bool = False, new: str = "export-1-b") ->
         to_client(100 + 10 * n, f"s{n}", topic="dev/export-1-a/state", retain=True, payload_crc32=1, **BOARD)
         for n in range(served)
     ]
-    return with_flows(mqtt_connections=[first, second], mqtt_publishes=rows)
+    before = [connection("b", 0, 2, client_id=third, closed_by="client")] if third else []
+    rows += [
+        publish(10 + n, "x", "x", client_id="unlike", client_address="10.2.9.9", message_id=f"xc{n}")
+        for n in range(goes_on)
+    ]
+    return with_flows(mqtt_connections=[first, second, *before], mqtt_publishes=rows)
+
+
+def speeding(gaps: list[float]) -> list[Row]:
+    """A device whose messages come at these gaps, beside four likes with one each second."""
+    rows, at = [], 10.0
+    for n, gap in enumerate(gaps):
+        at += gap
+        rows.append(publish(at, "p", "plant/9/temp", message_id=f"pc{n}"))
+    for place in range(4):
+        who = {"client_id": f"peer-{place}", "client_address": f"10.2.3.{place}"}
+        rows += [
+            publish(10.3 + n, f"r{place}", f"plant/{place}/temp", message_id=f"r{place}c{n}", **who)
+            for n in range(round(at) - 10)
+        ]
+    return rows
+
+
+# Gaps of events: no two of five in a row are like each other.
+_UNEVEN = (0.1, 2.4, 0.6, 1.3, 0.3)
 
 
 MQTT_CLIENTS_FIRES += [
+    fires(
+        "MQT134",
+        "info",
+        "events that come more often at the end",
+        mqtt_publishes=speeding([gap * scale for scale in (8, 1) for gap in _UNEVEN * 12]),
+    ),
+    fires("MQT134", "info", "a load that rises bit by bit", mqtt_publishes=speeding([4 * 0.95**n for n in range(90)])),
+    fires(
+        "MQT134",
+        "info",
+        "as many changed as did not",
+        mqtt_publishes=[
+            *changed(every=(1, 0.1), count=60, peers=2),
+            *(
+                {**row, "client_id": f"also-{k}", "flow_id": f"a{k}", "message_id": f"a{k}{row['message_id']}"}
+                for k in range(3)
+                for row in changed(every=(1, 0.1), count=60)
+            ),
+        ],
+    ),
     fires("MQT121", "warning", "its client is gone, and another one in its place", **replaced()),
     fires("MQT134", "warning", "each message twice", mqtt_publishes=twice(20)),
+    fires("MQT134", "warning", "twice, and so twice as often as its likes", mqtt_publishes=twice(20, 0.5, peers=3)),
     fires("MQT134", "warning", "RETAIN since an update", mqtt_publishes=retaining_since(4)),
     fires("MQT134", "info", "RETAIN since an update, without likes", mqtt_publishes=retaining_since(0)),
     fires("MQT137", "warning", "a payload that grows", mqtt_publishes=growing(20)),
@@ -652,9 +724,12 @@ MQTT_CLIENTS_FIRES += [
 ]
 MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT121", "two devices at one gateway at the same time", **replaced(overlap=True)),
+    silent("MQT121", "the one in its place is gone, too", **replaced(goes_on=90)),
+    silent("MQT121", "a third one was there before", **replaced(third="export-1-c")),
     silent("MQT121", "a device of another name", **replaced(new="import-77")),
     silent("MQT121", "it was sent twice", **replaced(served=2)),
     silent("MQT134", "a value that stays for a time", mqtt_publishes=twice(20, apart=0.5)),
+    silent("MQT134", "a value that stays, as often as its likes", mqtt_publishes=twice(20, 0.5, peers=4, each=0.5)),
     silent("MQT134", "its likes do so, too", mqtt_publishes=twice(20, likes=True)),
     silent("MQT134", "likes that always retain", mqtt_publishes=retaining_since(4, also=True)),
     silent("MQT137", "a counter in the payload", mqtt_publishes=growing(1, begins=100)),
@@ -678,22 +753,29 @@ def in_turns(count: int, addresses: tuple[str, ...] = ("10.2.0.1", "10.2.0.2"), 
     ]  # fmt: skip
 
 
-def unseen_end(**more: object) -> dict[str, list[Row]]:
-    """`old_will` where nothing shows that the server ended the old connection: it was heard of at 10 s."""
+def unseen_end(heard: float = 10, acked: bool = True, **more: object) -> dict[str, list[Row]]:
+    """`old_will` where nothing shows that the server ended the old connection: the server answered at 10 s, and the
+    client's last ping came at `heard`; the server may not have got it."""
     rows = old_will(**more)
     old = rows["mqtt_connections"][0] | {"closed_by": None, "ts_closed": None}
+    old |= {"ts_last_from_client": connection("x", 0, heard)["observed_until"]}
     sent = [row for row in rows["mqtt_publishes"] if row["payload_crc32"] == ONLINE["payload_crc32"]]
     gone = to_client(100.2, "s", topic="dev/1/state", **BOARD, **OFFLINE)
     return rows | {
         "mqtt_connections": [old, *rows["mqtt_connections"][1:]],
-        "flows": [flow_of(row) for row in (old, *rows["mqtt_connections"][1:])],
+        "flows": [
+            flow_of(row, acked_by_server=100 if acked or row is not old else 98)
+            for row in (old, *rows["mqtt_connections"][1:])
+        ],
         "mqtt_publishes": [*sent, gone],
+        "exchanges": [ping(10, 0.01, "o"), ping(heard, None, "o")],
     }
 
 
 MQTT_CLIENTS_FIRES += [
     fires("MQT102", "warning", "one session that two addresses resume in turn", mqtt_connections=in_turns(12)),
     fires("MQT126", "warning", "the end of the old connection is not seen", **unseen_end()),
+    fires("MQT126", "warning", "and its last ping did not come", **unseen_end(heard=50, acked=False)),
     fires("MQT128", "warning", "a SUBSCRIBE for each message",
           mqtt_subscriptions=subscribing(60),
           mqtt_connections=[connection("s0", client_id="board-1", address="10.2.0.2", client_messages=122,
@@ -705,6 +787,7 @@ MQTT_CLIENTS_FIRES += [
               for n in range(69) for k in range(4))]),
 ]  # fmt: skip
 MQTT_CLIENTS_NEAR_MISSES += [
+    silent("MQT126", "it was heard of when the other one was there", **unseen_end(heard=50)),
     silent("MQT102", "a session that one address resumes", mqtt_connections=in_turns(12, ("10.2.0.1",))),
     silent("MQT102", "three addresses of a device that moves",
            mqtt_connections=in_turns(12, ("10.2.0.1", "10.2.0.2", "10.2.0.3"))),
