@@ -149,6 +149,8 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     **_PINGS,
     # Each subscriber that an alarm did not reach.
     "MQT130-six alarms that nobody gets": {("MQT115", "warning")},
+    # A connection each four seconds, and nothing published.
+    "MQT102-a session that one address resumes": {("MQT122", "warning")},
     # New filters without an end.
     "MQT128-thirty filters one by one": {("MQT137", "warning")},
     # A message that is sent on connection after connection is one without PUBACK, too.
