@@ -142,5 +142,5 @@ RULE = Rule(
     },
     partition_by=("server_address",),
     detect=detect,
-    suspects=f"SELECT server_address FROM r_{HABITS} WHERE likes >= 3 AND messages >= 20",
+    suspects=f"SELECT server_address FROM r_{HABITS} WHERE likes >= 3",
 )  # fmt: skip
