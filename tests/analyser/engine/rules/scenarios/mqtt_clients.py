@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.analyser.engine.rules.scenarios.build import at
 from tests.analyser.engine.rules.scenarios.build_mqtt import (
     Row,
@@ -25,7 +27,7 @@ def with_flows(**rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def old_will(
-    birth: float | None = 21, again: float | None = None, new_id: str = "sensor-1-b", back: float = 20, **more: object
+    birth: float | None = 21, again: float | None = None, new_id: str = "sensor-1-b", back: float = 20, **more: Any
 ) -> dict[str, list[Row]]:
     """A device whose path dies at 10 s comes back at 20 s under another id, and says so; at 100 s the server gives the
     old connection up and sends its will. again: when the device publishes its state once more."""
@@ -84,7 +86,7 @@ def back_without(
     )  # fmt: skip
 
 
-def subscribing(count: int, every: float = 1, flows: int = 1, **more: object) -> list[Row]:
+def subscribing(count: int, every: float = 1, flows: int = 1, **more: Any) -> list[Row]:
     """A client that subscribes to one filter so often, on so many connections in turn."""
     return [subscribe(10 + n * every, f"s{n % flows}", "cfg/#", **BOARD, **more) for n in range(count)]
 
@@ -138,7 +140,7 @@ def one_by_one(
     in_flight: int = 1,
     lives: float = 0,
     connects_after: float = 0,
-    **more: object,
+    **more: Any,
 ) -> dict[str, list[Row]]:
     """A publisher of QoS 1 over a way of `way_ms` that sends a message each `step_ms`."""
     sender = connection("p", 0, lives or 2 + count * step_ms / 1000, max_in_flight_from_client=in_flight)
@@ -154,7 +156,7 @@ def one_by_one(
     }
 
 
-def dropped(count: int = 6, reached: int = 0, qos: int = 1, **more: object) -> dict[str, list[Row]]:
+def dropped(count: int = 6, reached: int = 0, qos: int = 1, **more: Any) -> dict[str, list[Row]]:
     """Messages on a topic that two subscribers want; the first `reached` come, and other topics do."""
     sender = connection("p")
     boards = [connection(f"s{n}", client_id=f"board-{n}", address=f"10.2.0.{n + 2}") for n in (0, 1)]
@@ -753,7 +755,7 @@ def in_turns(count: int, addresses: tuple[str, ...] = ("10.2.0.1", "10.2.0.2"), 
     ]  # fmt: skip
 
 
-def unseen_end(heard: float = 10, acked: bool = True, **more: object) -> dict[str, list[Row]]:
+def unseen_end(heard: float = 10, acked: bool = True, **more: Any) -> dict[str, list[Row]]:
     """`old_will` where nothing shows that the server ended the old connection: the server answered at 10 s, and the
     client's last ping came at `heard`; the server may not have got it."""
     rows = old_will(**more)
@@ -795,7 +797,7 @@ MQTT_CLIENTS_NEAR_MISSES += [
 ]  # fmt: skip
 
 
-def same_age(ages: tuple[float, ...], **more: object) -> dict[str, list[Row]]:
+def same_age(ages: tuple[float, ...], **more: Any) -> dict[str, list[Row]]:
     """Connections that are accepted, and closed by the client at these ages without another packet."""
     rows = [
         connection(f"y{n}", 10 + 20 * n, 10 + 20 * n + age, **{"closed_by": "client", "client_messages": 1, **more})
