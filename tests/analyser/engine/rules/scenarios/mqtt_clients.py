@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import at
+from tests.analyser.engine.rules.scenarios.build import Row, at
 from tests.analyser.engine.rules.scenarios.build_mqtt import (
-    Row,
     connection,
     fight,
     flow_of,
@@ -31,7 +30,7 @@ def old_will(
 ) -> dict[str, list[Row]]:
     """A device whose path dies at 10 s comes back at 20 s under another id, and says so; at 100 s the server gives the
     old connection up and sends its will. again: when the device publishes its state once more."""
-    will = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": True}
+    will: Row = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": True}
     old = connection("o", 0, 100, client_id="sensor-1-a", closed_by="server", ts_closed=None, **will)
     old |= {"ts_closed": old["observed_until"], "ts_last_from_client": connection("x", 0, 10)["observed_until"]}
     new = connection("n", back, 400, **{"client_id": new_id, **will, **more})
@@ -50,7 +49,7 @@ def old_will(
 
 def will_left(served: float = 60, birth: float | None = None, retain: bool = True) -> dict[str, list[Row]]:
     """A device dies at 10 s and is back at 20 s with the same id; a later subscriber gets its will as retained."""
-    will = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": retain}
+    will: Row = {"will_topic": "dev/1/state", "will_payload_bytes": 7, "will_retain": retain}
     old = connection("o", 0, 10, closed_by="client", **will)
     new = connection("n", 20, 400, **will)
     board = connection("s", 0, 400, client_id="board-1", address="10.2.0.2")
@@ -493,7 +492,7 @@ def kind_of(
 
 def lowered(asked: int) -> dict[str, list[Row]]:
     """A session that goes on with a filter of QoS 0, while five messages of QoS 1 are published."""
-    board = {"client_id": "board-1", "address": "10.2.0.2", "clean_start": False, "keep_alive_s": 0}
+    board: Row = {"client_id": "board-1", "address": "10.2.0.2", "clean_start": False, "keep_alive_s": 0}
     first = connection("s", 0, 30, closed_by="client", **board)
     second = connection("t", 90, 1000, session_present=True, **board)
     sent = [
