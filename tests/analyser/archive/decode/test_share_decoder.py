@@ -32,7 +32,7 @@ def test_shards_of_byte_ranges_give_the_same_tables(name: str, tmp_path: Path) -
 def test_shards_in_lock_step_give_the_tables_of_one_by_one(name: str, tmp_path: Path) -> None:
     """Streams are cut by ranges and by blocks, and read together wherever that is possible."""
     path = SAMPLES / f"{name}.pcapng"
-    cut = {"shares": 2, "range_bytes": 40_000, "block_bytes": 16_384}
+    cut = {"shards": 2, "range_bytes": 40_000, "block_bytes": 16_384}
     with lock_step(1) as read, read_by_shards([path], tmp_path, **cut) as shared:
         together = whole_of(shared, str(path))
     with lock_step(NEVER) as none, wirewitness.read(path) as offline:
