@@ -292,5 +292,5 @@ def test_codes_choose_rules() -> None:
     assert {f.code for f in run_rules(con, ["KAF104"])} == {"KAF104"}
     with pytest.raises(KeyError):
         run_rules(con, ["KAF000"])
-    assert tables_needed(["KAF101"]) == {"kafka_offset_commits"}
+    assert tables_needed(["KAF101"]) == {"kafka_committed"}
     assert tables_needed() >= {"flows", "messages", "expert_infos", "kafka_fetch_partitions"}
