@@ -62,7 +62,8 @@ _STEPS = {
         GROUP BY {_ROW} HAVING count(*) >= 6""",
     "trend_shapes": f"""
         SELECT {KEY}, any_value(query_shape) AS query_shape, any_value(driver_version) AS driver_version,
-               count(*) AS commands, max(skip)::DOUBLE AS skip_most, sum(latency_ms)::DOUBLE AS latency_sum_ms
+               count(*) AS commands, max(skip)::DOUBLE AS skip_most,
+                   sum(round(latency_ms * 1e6)::HUGEINT) / 1e6 AS latency_sum_ms
         FROM trend_rows GROUP BY {KEY}""",
     # Of two shapes nobody knows which is usual.
     "trend_servers": f"""
