@@ -11,7 +11,8 @@ How it decides
     By the fact `kafka_member_pauses`: two commits of one member in one generation are five of its usual gaps apart and
     twice as long as any other two, at least three heartbeats were answered between, and the member had been given
     records beyond its commits. It fires where, at the end of the pause, at least `steps` commits' worth of records
-    were behind. A pause that lasts to the end of the capture is KAF107.
+    were behind. Warning from `gaps` of its usual gaps on, else info. A pause that lasts to the end of the capture is
+    KAF107.
 
 False alarms
     An application that pauses on purpose (pause and resume), or that commits by size of its batches.
@@ -28,7 +29,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -47,7 +49,7 @@ PAUSES = "kafka_member_pauses"
 _STEPS = 5
 
 
-def detect(frames: Frames, *, steps: int = _STEPS) -> Iterator[Finding]:
+def detect(frames: Frames, *, steps: int = _STEPS, gaps: float = 10.0) -> Iterator[Finding]:
     """One finding per member: its longest pause."""
     longest: dict[str, Row] = {}
     for row in rows_of(frames[PAUSES]):
@@ -55,14 +57,14 @@ def detect(frames: Frames, *, steps: int = _STEPS) -> Iterator[Finding]:
             before = longest.get(row["member_id"])
             longest[row["member_id"]] = row if before is None or _lasts(row) > _lasts(before) else before
     for row in longest.values():
-        yield _finding(row)
+        yield _finding(row, "warning" if _lasts(row) >= gaps * row["usual_gap_ms"] * NS_PER_MS else "info")
 
 
 def _lasts(row: Row) -> int:
     return int(row["ts_last"] - row["ts"])
 
 
-def _finding(row: Row) -> Finding:
+def _finding(row: Row, severity: Severity) -> Finding:
     key = {"cluster": row["cluster_id"], "group": row["group_id"], "client": row["client_id"]}
     client = (row["client_address"], row["client_id"])
     known = row["partition"] is not None
@@ -71,6 +73,7 @@ def _finding(row: Row) -> Finding:
     behind = row["records_behind"]
     waits = f", and {count(behind, 'record')} waited at the end" if behind is not None else ""
     return RULE.finding(
+        severity=severity,
         subject=key,
         title=title_text(
             f"Handled nothing for {seconds_text(_lasts(row))} while heartbeats went on: {{}} in group {{}}",

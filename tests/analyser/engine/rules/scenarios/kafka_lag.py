@@ -75,6 +75,7 @@ KAFKA_LAG_FIRES: list[Scenario] = [
     fires("KAF107", "warning", "its process ended, and it was the only member",
           **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
     fires("KAF130", "warning", "nothing is handled for eighteen seconds, and then it goes on", **paused(15, 33)),
+    fires("KAF130", "info", "for seven of its usual gaps", **paused(15, 21)),
     fires("KAF343", "warning", "the plan of the group leaves a partition out", **left_out()),
     fires("KAF343", "warning", "a consumer that takes two of three partitions by hand", **left_out(by_hand=True)),
     fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
