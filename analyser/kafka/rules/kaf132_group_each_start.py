@@ -46,7 +46,9 @@ def detect(frames: Frames, *, groups: int = _GROUPS) -> Iterator[Finding]:
     times: dict[str, list[Row]] = {}
     for row in rows_of(frames[MEMBERS]):
         times.setdefault(row["group_id"], []).append(row)
-    spans = sorted((min(row["ts"] for row in own), max(row["ts_last"] for row in own)) for own in times.values())
+    spans = sorted(
+        (min(row["ts"] for row in own), max(row["ts_ended"] or row["ts_last"] for row in own)) for own in times.values()
+    )
     if len(spans) >= groups and all(ended <= began for (_, ended), (began, _) in pairwise(spans)):
         yield _finding([own[0] for own in times.values()])
 
@@ -86,7 +88,7 @@ RULE = Rule(
     name="group-each-start",
     severity="warning",
     confidence="medium",
-    reads={MEMBERS: ("ts", "ts_last", "group_id", "exchange_id")},
+    reads={MEMBERS: ("ts", "ts_last", "ts_ended", "group_id", "exchange_id")},
     partition_by=("cluster_id", "client_address", "client_id"),
     detect=detect,
     rows={MEMBERS: "client_id IS NOT NULL AND group_id NOT LIKE 'console-consumer-%'"},

@@ -121,7 +121,9 @@ def paused(
             for n in there
         ],
         "kafka_fetch_partitions": [
-            read(n, n * 10, n * 10 + 10, high_watermark=n * 10 + 10) for n in range(40) if n < last or n >= until
+            read(n, (last if n == until else n) * 10, n * 10 + 10, high_watermark=n * 10 + 10)
+            for n in range(40)
+            if n < last or n >= until
         ],
     }
 
