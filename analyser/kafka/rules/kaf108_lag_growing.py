@@ -22,8 +22,8 @@ How it decides
     slowly than the log, its fetches only run ahead of its handler.
     What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
     has which it reads from, and the log was longer when it asked (a response may take long to come): that one is
-    behind. It was given many times as many records as it came further: it fetches them again. Its position is ahead of
-    its commits by
+    behind. It was given many times as many records as there are different ones: it fetches them again. Its position is
+    ahead of its commits by
     half the lag: the handler. Most of the time nothing is asked for (the application handles what it has: slow handler;
     or the same offset is committed again and again: not read, paused or stuck), most of the time an answer is awaited
     that brings records (broker or network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes);
@@ -79,7 +79,7 @@ KEYS = ("cluster_id", "topic", "partition")
 
 # Fewer commits have no usual gap between them.
 _COMMITS_LEAST = 5
-# Given so many times as much as it came further, a reader throws away what it fetched.
+# Given so many times as many records as there are different ones, a reader throws away what it fetched.
 _AGAIN = 5
 # Without one for so many of their usual gaps, commits have stopped.
 _STOPPED_GAPS = 3
@@ -276,11 +276,11 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
             "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
             "disk and network.",
         )  # fmt: skip
-    given, came = _given(own)
-    if given >= _AGAIN * came:
+    given, different = _given(own)
+    if given >= _AGAIN * different:
         return _Cause(
             "fetched again",
-            f"It fetches the same records again: it was given {given:,} and came {came:,} further.",
+            f"It fetches the same records again: it was given {given:,}, of which {different:,} are different.",
             "Look for a seek after each record, or for pause and resume around it: each drops what was fetched ahead.",
         )  # fmt: skip
     if 2 * (read - committed) > growth.last and pace.goes_on and pace.commits < pace.log:
@@ -294,12 +294,13 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
 
 
 def _given(own: Frame) -> tuple[int, int]:
-    """Records of all its responses by their offsets, and how far it came from the first begin to the last."""
+    """Records of all its responses by their offsets, and how many different ones these can be."""
     begins, ends = (own[name].numbers() for name in ("fetch_offset", "next_offset"))
-    both = (begins != UNKNOWN) & (ends != UNKNOWN)
-    if not both.any():
+    with_records = (begins != UNKNOWN) & (ends > begins)
+    if not with_records.any():
         return 0, 1
-    return int(np.maximum(ends - begins, 0)[both].sum()), max(int(begins[both].max() - begins[both].min()), 1)
+    begins, ends = begins[with_records], ends[with_records]
+    return int((ends - begins).sum()), int(ends.max() - begins.min())
 
 
 def _cause(own: Frame, commits: _Commits, growth: _Growth) -> _Cause:

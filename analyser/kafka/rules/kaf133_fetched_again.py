@@ -10,7 +10,7 @@ Why it matters
 How it decides
     By the runs of reading (`kafka_fetch_ranges`) of one client and partition: `runs` or more, of which `share` begin
     within what the run before had led to, and further on than that one began; it was given `times` as many records as
-    it came further.
+    there are different ones between the first begin and the last end.
 
 False alarms
     None known.
@@ -55,7 +55,7 @@ def detect(frames: Frames, *, runs: int = _RUNS, share: float = _SHARE, times: i
     for run in runs_of(frames[RUNS]):
         places.setdefault(run.place, []).append(run)
     found = [own for own in places.values() if len(own) >= runs and _overlap(own) >= share * (len(own) - 1)]
-    again = [own for own in found if _given(own) >= times * _came(own)]
+    again = [own for own in found if _given(own) >= times * _different(own)]
     if again:
         yield _finding(first_value(frames[RUNS], "cluster_id"), again)
 
@@ -72,27 +72,28 @@ def _given(own: Sequence[FetchRange]) -> int:
     return sum(run.records_count or 0 for run in own)
 
 
-def _came(own: Sequence[FetchRange]) -> int:
-    """From the first offset to the last begin: what was given behind it may still be handled."""
-    return max((own[-1].first_offset or 0) - (own[0].first_offset or 0), 1)
+def _different(own: Sequence[FetchRange]) -> int:
+    """How many different records these can be."""
+    return max(max(run.next_offset or 0 for run in own) - min(run.first_offset or 0 for run in own), 1)
 
 
 def _finding(cluster: str | None, places: Sequence[Sequence[FetchRange]]) -> Finding:
     runs = sorted((run for own in places for run in own), key=lambda run: run.ts)
     last = runs[-1]
-    given, came = sum(map(_given, places)), sum(map(_came, places))
+    given, different = sum(map(_given, places)), sum(map(_different, places))
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
     return RULE.finding(
         subject=key,
         title=title_text(
-            f"The same records fetched again: {count(given, 'record')} given, {came:,} further, {{}} in group {{}}",
+            f"The same records fetched again: {count(given, 'record')} given, {different:,} different, {{}} in "
+            "group {}",
             short_who(*last.client), last.group_id or "?",
         ),
         sentence=(
             f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given {count(given, 'record')} "
-            f"of {places_of(runs)} and came {count(came, 'record')} further, {period_text(runs[0].ts, last.ts)}: it "
-            f"fetches the same records again, {given // came:,} times each. {count(len(runs), 'time')} it began "
-            "anew within what it had just been given."
+            f"of {places_of(runs)}, of which {different:,} are different, {period_text(runs[0].ts, last.ts)}: it "
+            f"fetches the same records again, {given // different:,} times each on average. "
+            f"{count(len(runs) - len(places), 'time')} it began anew within what it had just been given."
         ),
         next_step=(
             "Look for a seek after each record, for pause and resume around it, or for a client made anew: each drops "
@@ -106,8 +107,8 @@ def _finding(cluster: str | None, places: Sequence[Sequence[FetchRange]]) -> Fin
             "member": last.member_id,
             "partitions": names_of(runs),
             "records_given": given,
-            "records_further": came,
-            "times": given // came,
+            "records_different": different,
+            "times": given // different,
             "begins": len(runs),
             "ts_first": time_text(runs[0].ts),
             "ts_last": time_text(last.ts),
@@ -130,5 +131,5 @@ RULE = Rule(
         SELECT cluster_id, group_id, client_address, client_id FROM r_{RUNS}
         GROUP BY cluster_id, group_id, client_address, client_id, topic, partition
         HAVING count(*) >= {_RUNS}
-            AND sum(records_count) >= {_TIMES} * (max(first_offset)::HUGEINT - min(first_offset))""",
+            AND sum(records_count) >= {_TIMES} * (max(next_offset)::HUGEINT - min(first_offset))""",
 )

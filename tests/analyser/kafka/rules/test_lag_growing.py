@@ -72,6 +72,20 @@ def test_a_response_that_comes_slowly_tells_of_no_replica() -> None:
     assert "replica" not in one.sentence
 
 
+def test_one_large_response_is_not_fetched_again() -> None:
+    """Its records are in hand while it handles them: it is the handler."""
+    reads = [read(0.2, 0, 10, high_watermark=10), read(2.2, 10, 200, high_watermark=200)]
+    (one,) = found(reads, [commit(n + 0.5, n * 4) for n in range(1, 40)])
+    assert one.numbers["cause"] == "slow handler"
+
+
+def test_a_seek_for_each_record_is_no_slow_handler() -> None:
+    reads = [read(n + 0.2, n, n * 10 + 10, high_watermark=n * 10 + 10) for n in range(40)]
+    (one,) = found(reads, [commit(n + 0.5, n) for n in range(1, 40)])
+    assert one.numbers["cause"] == "fetched again"
+    assert "handler" not in one.sentence
+
+
 @pytest.mark.parametrize(
     "commits",
     [
