@@ -54,7 +54,7 @@ _STEPS = {
          _eighths("latency", "skip", "skip_eighth"), _eighths("latency", "request", "size_eighth"))
     ),
     "trend_found": f"""
-        SELECT {_ROW}, corr(eighth, place) AS rising,
+        SELECT {_ROW}, nullif(corr(eighth, place), 'nan') AS rising,
                median(middle) FILTER (eighth < 2) AS began, median(middle) FILTER (eighth >= 6) AS ended,
                min(from_ts) AS ts, max(to_ts) AS ts_last, arg_min(first_id, eighth) AS exchange_id,
                arg_max(last_id, eighth) AS last_exchange_id

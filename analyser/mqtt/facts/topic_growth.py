@@ -32,7 +32,8 @@ NAMES_ROWS = f"""
            client_id, any_value(who.client_address) AS client_address, any_value(who.client_port) AS client_port,
            any_value(who.version) AS version, kind, count(*) AS names, count(*) FILTER (uses = 1) AS used_once,
            count(*) FILTER (is_over) AS given_up, arg_min(name, at_ns) AS first_name, arg_max(name, at_ns) AS last_name,
-           corr(row_number, at_ns / 1e9) AS steady, arg_min(id, at_ns) AS first_id, arg_max(id, at_ns) AS last_id,
+           nullif(corr(row_number, at_ns / 1e9), 'nan') AS steady, arg_min(id, at_ns) AS first_id,
+           arg_max(id, at_ns) AS last_id,
            nullif(server, '') AS server_address, any_value(who.server_port) AS server_port
     FROM (SELECT *, row_number() OVER (PARTITION BY kind, server, client_id ORDER BY at_ns, name) AS row_number
           FROM name_first)
