@@ -17,7 +17,15 @@ from wirewitness.dissectors.mqtt.handshake import COMPLETE, FIRST, STEP_TIMES, S
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output
 from wirewitness.dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
-from wirewitness.dissectors.mqtt.publish_rows import NO_REASON, NO_STEPS, NO_TAIL, add_landed, tail_of
+from wirewitness.dissectors.mqtt.publish_rows import (
+    NO_REASON,
+    NO_STEPS,
+    NO_TAIL,
+    PAYLOAD_KINDS,
+    add_landed,
+    payload_kind,
+    tail_of,
+)
 from wirewitness.dissectors.mqtt.publishing import Publishing
 
 # First bytes of a PUBLISH without DUP, of QoS 0 to 2.
@@ -100,7 +108,8 @@ def take_ordinary(
             tail = NO_TAIL
             if publishes is not None:
                 raw = data[payload:end]
-                head = (known[0], None, qos, first_byte & 1 == 1, False, identifier, size, zlib.crc32(raw), length)
+                head = (known[0], None, qos, first_byte & 1 == 1, False, identifier, size, zlib.crc32(raw),
+                        PAYLOAD_KINDS[payload_kind(raw)], length)  # fmt: skip
                 if publishing.shown_bytes is not None:
                     tail = tail_of({}, raw, publishing.shown_bytes)
             if identifier is not None:

@@ -17,7 +17,7 @@ from wirewitness.dissectors.mqtt.handshake import FIRST
 from wirewitness.dissectors.mqtt.inflight import Flights
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output, add_message
-from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
+from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, PAYLOAD_KINDS, add_at_once, payload_kind, tail_of
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.topics import Topic, Topics
 
@@ -123,13 +123,13 @@ class Publishing:
                 out, frame, connection, "request" if qos else "notification", "PUBLISH", identifier, error, words
             )
         tail: tuple[Any, ...] = NO_TAIL
-        crc = None
+        crc = kind = None
         if out.publishes is not None and payload is not None and size is not None and frame.complete:
             raw = data[payload[0] : payload[1]]
-            crc = zlib.crc32(raw)
+            crc, kind = zlib.crc32(raw), PAYLOAD_KINDS[payload_kind(raw)]
             if properties or self.shown_bytes is not None:
                 tail = tail_of(properties, raw, self.shown_bytes)
-        head = (topic, alias, qos, flags & 1 == 1, flags & 8 == 8, identifier, size, crc, end - start)
+        head = (topic, alias, qos, flags & 1 == 1, flags & 8 == 8, identifier, size, crc, kind, end - start)
         if 0 < qos < 3 and identifier is not None:
             self.flights.take_off(frame, out, identifier, head, tail, qos)
         else:

@@ -89,6 +89,12 @@ PUBLISHES = Fields(
     Field("packet_identifier", "int64", "packet identifier"),
     Field("payload_bytes", "int64", "size of the payload; null where the message could not be read", unit="bytes"),
     Field("payload_crc32", "int64", "CRC-32 of the payload: equal messages have equal ones"),
+    Field(
+        "payload_kind",
+        "string",
+        "empty, json, json_cut (begins as an object or array of JSON and does not end as one), text (UTF-8) or binary, "
+        "as the first and last bytes say; null where payload_crc32 is",
+    ),
     Field("length_bytes", "int64", "size of the whole packet", unit="bytes", nullable=False),
     Field(
         "handshake",

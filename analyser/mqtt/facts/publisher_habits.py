@@ -24,6 +24,7 @@ STEPS = {
                payload_crc32 = lag(payload_crc32) OVER steps AS same_again,
                epoch_ns(ts) - lag(epoch_ns(ts)) OVER steps AS gap_ns,
                coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
+               payload_kind, payload_kind <> lag(payload_kind) OVER steps AS kind_turns,
                row_number() OVER steps AS place
         FROM mqtt_publishes
         WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND NOT coalesce(dup, false)
@@ -34,12 +35,17 @@ STEPS = {
                median(gap_ns) AS gap_ns, max(gap_ns) AS longest_ns,
                count(*) FILTER (same_again) AS same_again, median(gap_ns) FILTER (same_again) AS same_gap_ns,
                median(gap_ns) FILTER (NOT same_again) AS other_gap_ns,
-               corr(place, payload_bytes) AS rising, count(*) FILTER (retain) AS retained,
+               nullif(corr(place, payload_bytes), 'nan') AS rising, count(*) FILTER (retain) AS retained,
                count(*) FILTER (retain_turns) AS retain_turns, min(place) FILTER (retain_turns) AS turned_place,
                min(at_ns) FILTER (retain_turns) AS turned_ns, arg_min(message_id, at_ns) AS message_id,
                arg_max(message_id, at_ns) AS last_message_id,
                arg_min(message_id, at_ns) FILTER (retain_turns) AS turned_message_id,
-               arg_max(struct_pack(server_port, client_address, client_port, version, flow_id, retain), at_ns) AS last,
+               count(*) FILTER (kind_turns) AS kind_turns, arg_min(payload_kind, at_ns) AS first_kind,
+               min(struct_pack(place, at_ns, message_id)) FILTER (kind_turns) AS kind_turned,
+               count(*) FILTER (payload_kind = 'json') AS json, count(*) FILTER (payload_kind = 'json_cut') AS json_cut,
+               min(struct_pack(place, at_ns, message_id)) FILTER (payload_kind = 'json_cut') AS first_cut,
+               arg_max(struct_pack(server_port, client_address, client_port, version, flow_id, retain, payload_kind),
+                       at_ns) AS last,
                any_value({_SHAPE}) AS shape
         FROM habit_gaps GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
     "habit_rates": """
@@ -60,7 +66,8 @@ STEPS = {
         SELECT server, shape, any_value({_PLAIN.format("shape")}) AS plain_shape, count(DISTINCT client_id) AS clients,
                median(gap_ns) AS usual_gap_ns, max(last_ns) AS last_of_shape_ns,
                count(*) FILTER (retain_turns = 0 AND retained > 0) AS always_retained,
-               sum(retained)::BIGINT AS shape_retained, sum(same_again)::BIGINT AS shape_again
+               sum(retained)::BIGINT AS shape_retained, sum(same_again)::BIGINT AS shape_again,
+               histogram(first_kind) FILTER (kind_turns = 0) AS kinds_kept
         FROM habit_rows GROUP BY server, shape""",
     # The shape that most clients have of those that differ by case or a slash only.
     "habit_usual": """
@@ -125,7 +132,13 @@ ROWS = """
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
            longest_ns / 1e6 AS longest_gap_ms, usual_gap_ns / 1e6 AS usual_gap_ms, began_ns / 1e6 AS began_gap_ms,
            same_again, same_gap_ns / 1e6 AS same_gap_ms, other_gap_ns / 1e6 AS other_gap_ms, between_gaps, rising,
-           began_bytes, ended_bytes,
+           began_bytes, ended_bytes, first_kind, last.payload_kind AS last_kind, kind_turns,
+           kind_turned.place - 1 AS before_kind_turn,
+           make_timestamp_ns(kind_turned.at_ns)::TIMESTAMPTZ_NS AS ts_kind_turned,
+           kind_turned.message_id AS kind_turned_message_id, json, json_cut,
+           make_timestamp_ns(first_cut.at_ns)::TIMESTAMPTZ_NS AS ts_cut, first_cut.message_id AS cut_message_id,
+           coalesce(kinds_kept[first_kind], 0)::BIGINT - (kind_turns = 0)::BIGINT AS likes_of_kind,
+           coalesce(kinds_kept['json'], 0)::BIGINT - (kind_turns = 0 AND first_kind = 'json')::BIGINT AS likes_json,
            shape_retained - retained AS likes_retained, shape_again - same_again AS likes_again, successor,
            aside_message_id, ended_ns / 1e6 AS ended_gap_ms, last.flow_id AS flow_id,
            make_timestamp_ns(heard_ns)::TIMESTAMPTZ_NS AS ts_heard, coalesce(whole, false) AS whole,

@@ -2,8 +2,9 @@
 
 Finds
     Clients that leave a topic for one that differs by case or a slash, or whose topic differs so from those of all
-    their likes; that no longer set RETAIN, or do so since; that publish each message twice; and that publish many times
-    as often as they did. Question: whose content differs.
+    their likes; that no longer set RETAIN, or do so since; that publish each message twice; that publish many times as
+    often as they did; and whose payloads are JSON that ends too early, or of another kind since. Question: whose
+    content differs.
 
 Why it matters
     It is what an update of one program or device does, and nothing fails: subscribers with the old filter get no more,
@@ -21,13 +22,16 @@ How it decides
     quarter or less, while two other clients at least go on as before, or a fifth where these are its likes,
     `likes_least` of them. A warning where it changed at one moment, from regular to regular (at most a tenth of its
     gaps lie well between both), and it has such likes, two for each that changed, or then sends half of all that
-    clients publish; else info: events come as they come, and a load that all share rises bit by bit.
+    clients publish; else info: events come as they come, and a load that all share rises bit by bit. Payload:
+    `messages_least` payloads or more begin as an object or array of JSON and do not end as one, where as many others of
+    this client and topic, or all those of `likes_least` likes, are whole; or their kind (JSON, text, binary) changed
+    once, with `messages_least` before and since; a warning where `likes_least` likes kept the old one, else info.
 
 False alarms
     A program that was changed on purpose, with all who listen to it.
 
 What it cannot tell
-    What the payload says: only its size and checksum are kept.
+    What the payload says: its size, checksum and kind are kept, the kind by its first and last bytes.
 
 References
     MQTT 3.1.1 and 5.0: section 4.7 (topics are compared letter by letter, and each slash counts), 3.3.1.3 (RETAIN).
@@ -68,6 +72,10 @@ def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rat
             yield _retain(row) if not row["retains_now"] else _retains_now(row, likes_least)
         if _is_twice(row, likes_least) and not row["likes_again"]:
             yield _twice(row)
+        if row["json_cut"] >= messages_least and (row["json"] >= messages_least or row["likes_json"] >= likes_least):
+            yield _cut(row)
+        elif row["kind_turns"] == 1 and min(_around(row)) >= messages_least:
+            yield _other_kind(row, likes_least)
     steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
     for row in rows:
         likes = {one["client_id"] for one in rows if one["shape"] == row["shape"]} & steady - {row["client_id"]}
@@ -187,6 +195,48 @@ def _twice(row: Row) -> Finding:
     )
 
 
+def _around(row: Row) -> tuple[int, int]:
+    """Return how many messages were of the old kind, and of the new one."""
+    return row["before_kind_turn"], row["messages"] - row["before_kind_turn"]
+
+
+def _cut(row: Row) -> Finding:
+    topic = printable(row["topic"], 80)
+    likes = f", {count(row['likes_json'], 'other client')} like it sent whole ones only" if row["likes_json"] else ""
+    return _finding(
+        "payload",
+        row,
+        f"{client_title(row)} publishes JSON that ends too early on {short(row['topic'])}",
+        f"{sentence_start(client_text(row))} published {count(row['messages'], 'message')} on {topic} at "
+        f"{server_text(row)}; from {moment_text(row['ts_cut'])} on {row['json_cut']:,} began as JSON and ended too "
+        f"early, {row['json']:,} were whole{likes}. Who parses them fails.",
+        "Look at what builds these payloads, such as a buffer of a fixed size or a new version.",
+        since=row["ts_cut"],
+        at=row["cut_message_id"],
+    )
+
+
+_KIND_WORDS = {"json": "JSON", "json_cut": "JSON that ends too early", "text": "text", "binary": "binary data"}
+
+
+def _other_kind(row: Row, likes_least: int) -> Finding:
+    topic = printable(row["topic"], 80)
+    before, since = _around(row)
+    old, new = _KIND_WORDS[row["first_kind"]], _KIND_WORDS[row["last_kind"]]
+    return _finding(
+        "payload",
+        row,
+        f"{client_title(row)} publishes {new} on {short(row['topic'])} since, {old} before",
+        f"{sentence_start(client_text(row))} published {count(before, 'message')} on {topic} at {server_text(row)} as "
+        f"{old}, and from {moment_text(row['ts_kind_turned'])} on {count(since, 'message')} as {new}; "
+        f"{count(row['likes_of_kind'], 'other client')} like it kept to {old}. Who parses {old} fails on these.",
+        "Look at what changed in this client at that time: firmware, serialiser, compression, encryption.",
+        since=row["ts_kind_turned"],
+        severity="warning" if row["likes_of_kind"] >= likes_least else "info",
+        at=row["kind_turned_message_id"],
+    )
+
+
 def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding:
     topic = printable(row["topic"], 80)
 
@@ -211,7 +261,15 @@ def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding
 
 
 def _finding(
-    kind: str, row: Row, title: str, sentence: str, next_step: str, *, since: int, severity: Severity = "warning"
+    kind: str,
+    row: Row,
+    title: str,
+    sentence: str,
+    next_step: str,
+    *,
+    since: int,
+    severity: Severity = "warning",
+    at: str | None = None,
 ) -> Finding:
     return RULE.finding(
         severity=severity,
@@ -224,7 +282,7 @@ def _finding(
             row["ts_last"],
             (
                 Evidence(None, None, one)
-                for one in (row["message_id"], row["turned_message_id"], row["last_message_id"])
+                for one in (row["message_id"], row["turned_message_id"], at, row["last_message_id"])
                 if one is not None
             ),
         ),
@@ -255,7 +313,9 @@ RULE = Rule(
             "usual_shape", "usual_clients", "likes", "messages", "retain_turns", "before_turn", "retains_now",
             "ts_turned", "gap_ms", "usual_gap_ms", "began_gap_ms", "ended_gap_ms", "between_gaps", "same_again",
             "same_gap_ms", "other_gap_ms", "likes_retained", "likes_again", "message_id", "last_message_id",
-            "turned_message_id", "server_port",
+            "turned_message_id", "server_port", "first_kind", "last_kind", "kind_turns", "before_kind_turn",
+            "ts_kind_turned", "kind_turned_message_id", "json", "json_cut", "ts_cut", "cut_message_id",
+            "likes_of_kind", "likes_json",
         ),
     },
     partition_by=("server_address",),
@@ -263,5 +323,5 @@ RULE = Rule(
     suspects=f"""
         SELECT server_address FROM r_{HABITS}
         WHERE topic_before IS NOT NULL OR usual_shape <> shape OR retain_turns = 1
-            OR began_gap_ms >= 5 * ended_gap_ms OR same_again >= 10""",
+            OR began_gap_ms >= 5 * ended_gap_ms OR same_again >= 10 OR json_cut >= 5 OR kind_turns = 1""",
 )  # fmt: skip

@@ -6,6 +6,7 @@ In: PUBLISH packets. Out: values for each of them; those that cost most are made
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,18 @@ import numpy as np
 from wirewitness.dissectors.core.blocks import Coded
 from wirewitness.dissectors.core.lockstep.frames import Frames, Ints
 from wirewitness.dissectors.mqtt.lockstep.packets import PUBLISH_0, Packets
+from wirewitness.dissectors.mqtt.publish_rows import JSON, PAYLOAD_KINDS, payload_kind
+
+# By the first two bytes: do they begin JSON, whose last byte is the first one and 2.
+_BEGINS_JSON = np.zeros((256, 256), bool)
+for _first, (_last, _second) in JSON.items():
+    _BEGINS_JSON[_first, list(_second)] = _last == _first + 2
 
 
 class Contents:
     """The PUBLISH packets among frames. number: of a frame among them; qos, payload_bytes: in their order."""
 
-    __slots__ = ("_crcs", "_frames", "at", "number", "payload_bytes", "publishes", "qos")
+    __slots__ = ("_contents", "_frames", "at", "number", "payload_bytes", "publishes", "qos")
 
     def __init__(self, frames: Frames, packets: Packets) -> None:
         self._frames = frames
@@ -28,16 +35,39 @@ class Contents:
         self.number[self.at] = np.arange(len(self.at))
         self.qos = packets.kind[self.at] - PUBLISH_0
         self.payload_bytes = frames.end[self.at] - self.publishes.payload
-        self._crcs: Ints | None = None
+        self._contents: tuple[Ints, Ints] | None = None
 
     @property
     def crcs(self) -> Ints:
-        """CRC-32 of each payload; made when first asked for."""
-        if self._crcs is None:
-            data, crc = self._frames.data, zlib.crc32
+        """CRC-32 of each payload; made when first asked for, with the kinds."""
+        return self._read()[0]
+
+    @property
+    def kinds(self) -> Ints:
+        """Place in PAYLOAD_KINDS of each payload."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[Ints, Ints]:
+        if self._contents is None:
+            data = self._frames.data
             start, end = self.publishes.payload.tolist(), self._frames.end[self.at].tolist()
-            self._crcs = np.array([crc(data[a:z]) for a, z in zip(start, end, strict=True)], np.int64)
-        return self._crcs
+            payloads = [data[a:z] for a, z in zip(start, end, strict=True)]
+            crcs = np.array([zlib.crc32(raw) for raw in payloads], np.int64)
+            self._contents = crcs, self._kinds(payloads)
+        return self._contents
+
+    def _kinds(self, payloads: Sequence[bytes]) -> Ints:
+        """Whole JSON is told in columns, since to ask for each payload alone costs as much as its CRC-32."""
+        long = np.flatnonzero(self.payload_bytes >= 2)
+        octets = self._frames.octets
+        start = self.publishes.payload[long]
+        first, last = octets[start], octets[self._frames.end[self.at[long]] - 1]
+        whole = _BEGINS_JSON[first, octets[start + 1]] & (last == first + 2)
+        kinds = np.full(len(payloads), -1, np.int64)
+        kinds[long[whole]] = PAYLOAD_KINDS.index("json")
+        for row in np.flatnonzero(kinds < 0).tolist():
+            kinds[row] = payload_kind(payloads[row])
+        return kinds
 
     def head(self, frame: int, identifier: int) -> tuple[Any, ...]:
         """topic to length_bytes of `mqtt_publishes`, of the PUBLISH in this frame."""
@@ -45,7 +75,8 @@ class Contents:
         topic = self.publishes.topics[int(self.publishes.topic[row])][0]
         flags = int(self.qos[row]), bool(self.publishes.retain[row]), False
         size = int(self._frames.end[frame] - self._frames.start[frame])
-        return (topic, None, *flags, identifier, int(self.payload_bytes[row]), int(self.crcs[row]), size)
+        return (topic, None, *flags, identifier, int(self.payload_bytes[row]), int(self.crcs[row]),
+                PAYLOAD_KINDS[int(self.kinds[row])], size)  # fmt: skip
 
     def summaries(self, frames: Ints) -> Coded:
         """The line for people of each of these frames; None for what is no PUBLISH."""

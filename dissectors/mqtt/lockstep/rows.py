@@ -33,6 +33,7 @@ from wirewitness.dissectors.mqtt.lockstep.pings import Pings
 from wirewitness.dissectors.mqtt.lockstep.publish_columns import Landed
 from wirewitness.dissectors.mqtt.packet_types import PUBACK as PUBACK_TYPE
 from wirewitness.dissectors.mqtt.packet_types import PUBCOMP as PUBCOMP_TYPE
+from wirewitness.dissectors.mqtt.publish_rows import PAYLOAD_KINDS
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
 from wirewitness.dissectors.mqtt.subscriptions import Asked
 
@@ -208,6 +209,7 @@ class Told:
             Numbers(column(self._packets.identifier[messages.publish], 5).values, answered),
             column(_at(contents.payload_bytes, row), 6),
             column(_at(contents.crcs, row), 7),
+            Coded(messages.with_known(_at(contents.kinds, row), _kind_of), PAYLOAD_KINDS),
             Numbers(messages.length),
         )
 
@@ -239,6 +241,10 @@ class Told:
 def _at(column: npt.NDArray[Any], row: Ints) -> npt.NDArray[Any]:
     """The values of these rows; any for -1, also where the column is empty."""
     return np.append(column, column.dtype.type(0))[row]
+
+
+def _kind_of(flight: Flight) -> int:
+    return PAYLOAD_KINDS.index(_head_of(flight, 8))
 
 
 def _head_of(flight: Flight, position: int) -> Any:

@@ -377,6 +377,20 @@ def test_the_properties_of_a_publish() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [
+        (b"", "empty"), (b"{}", "json"), (b'{"a": 1}\r\n', "json"), (b"[]", "json"), (b"[[1], 2]", "json"),
+        (b'{ "a": 1 }', "json"), (b'{"a": 1', "json_cut"), (b"[1, 2", "json_cut"), (b"{", "text"), (b"[", "text"),
+        (b"[INFO] ready]", "text"), (b"{'a': 1}", "text"), (b"21.5", "text"), ("°C".encode(), "text"),
+        (b"\xb0C", "binary"), (b"on\0", "binary"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_payload_is_told_by_its_ends(payload: bytes, kind: str) -> None:
+    wire = opened().client(publish("t", payload)).client(publish("t", payload))
+    assert wire.rows("mqtt_publishes", "payload_kind") == [(kind,), (kind,)]
+
+
 def test_payloads_are_shown_only_when_they_are_asked_for() -> None:
     wire = opened().client(publish("t", b"my-payload"))
     assert wire.only("mqtt_publishes", "payload", "payload_bytes") == (None, 10)

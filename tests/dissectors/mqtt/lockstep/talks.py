@@ -87,6 +87,10 @@ class Talk:
         identifier = self._identifiers[side] = self._identifiers[side] % self._few + 1
         size = random.choice((0, 5, 20, random.randrange(300), 20_000 if random.random() < 0.02 else 3))
         payload = bytes([random.randrange(256)]) * size
+        if random.random() < 0.5:
+            payload = random.choice((b'{"n":%d}', b'{"n":%d', b"[%d]\n", b"[%d", b"{}", b"{", b"[", b"%d\0")).replace(
+                b"%d", payload
+            )
         topic = random.choice(_TOPICS)
         flags = {"retain": random.random() < 0.1}
         self._say(side, publish(topic, payload, qos, identifier, properties=self._none, **flags))

@@ -70,6 +70,7 @@ def publish(seconds: float, flow: str = "a", topic: str = "room/heat", **more: A
         "dup": False,
         "payload_bytes": 8,
         "payload_crc32": place,
+        "payload_kind": "json",
         "length_bytes": 20,
         "handshake": "none",
         "version": "3.1.1",

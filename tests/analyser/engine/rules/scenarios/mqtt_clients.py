@@ -601,6 +601,17 @@ def retaining_since(likes: int, also: bool = False) -> list[Row]:
     return rows
 
 
+def of_kinds(kinds: str, likes: int = 0, likes_do: str | None = None) -> list[Row]:
+    """A device whose payloads are, one after the other, j JSON, c JSON that ends too early, t text, b binary."""
+    names = {"j": "json", "c": "json_cut", "t": "text", "b": "binary"}
+    return [
+        publish(10 + n + place / 10, f"k{place}", f"plant/{place}/temp", client_id=f"meter-{place}",
+                payload_kind=names[kind], message_id=f"k{place}c{n}")
+        for place in range(likes + 1)
+        for n, kind in enumerate(kinds if not place else likes_do or kinds[0] * len(kinds))
+    ]  # fmt: skip
+
+
 def growing(step: int, count: int = 60, likes: bool = False, begins: int = 50) -> list[Row]:
     """Payloads that grow by so many bytes from one to the next."""
     names = ("p", "q") if likes else ("p",)
@@ -718,6 +729,16 @@ MQTT_CLIENTS_FIRES += [
     fires("MQT134", "warning", "twice, and so twice as often as its likes", mqtt_publishes=twice(20, 0.5, peers=3)),
     fires("MQT134", "warning", "RETAIN since an update", mqtt_publishes=retaining_since(4)),
     fires("MQT134", "info", "RETAIN since an update, without likes", mqtt_publishes=retaining_since(0)),
+    fires("MQT134", "warning", "JSON that ends too early since", mqtt_publishes=of_kinds("j" * 9 + "c" * 6)),
+    fires("MQT134", "warning", "JSON that ends too early now and then", mqtt_publishes=of_kinds("jjcjjjcj" * 3)),
+    fires(
+        "MQT134",
+        "warning",
+        "JSON that always ends too early, unlike its likes",
+        mqtt_publishes=of_kinds("c" * 9, 3, "j" * 9),
+    ),
+    fires("MQT134", "warning", "binary data since, unlike its likes", mqtt_publishes=of_kinds("j" * 9 + "b" * 9, 3)),
+    fires("MQT134", "info", "binary data since, without likes", mqtt_publishes=of_kinds("t" * 9 + "b" * 9)),
     fires("MQT137", "warning", "a payload that grows", mqtt_publishes=growing(20)),
     fires("MQT137", "warning", "a retained message on a new topic each time", **new_names(60)),
     fires("MQT137", "warning", "a filter for each request", **new_filters(30)),
@@ -729,6 +750,10 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT121", "a third one was there before", **replaced(third="export-1-c")),
     silent("MQT121", "a device of another name", **replaced(new="import-77")),
     silent("MQT121", "it was sent twice", **replaced(served=2)),
+    silent("MQT134", "two messages that end too early", mqtt_publishes=of_kinds("j" * 9 + "cc")),
+    silent("MQT134", "what begins as JSON and is none, from the first on", mqtt_publishes=of_kinds("c" * 20, 4)),
+    silent("MQT134", "text and binary data in turns", mqtt_publishes=of_kinds("tttttbbbbb" * 2, 3)),
+    silent("MQT134", "a first message of another kind", mqtt_publishes=of_kinds("t" + "j" * 20, 3, "j" * 21)),
     silent("MQT134", "a value that stays for a time", mqtt_publishes=twice(20, apart=0.5)),
     silent("MQT134", "a value that stays, as often as its likes", mqtt_publishes=twice(20, 0.5, peers=4, each=0.5)),
     silent("MQT134", "its likes do so, too", mqtt_publishes=twice(20, likes=True)),
