@@ -69,7 +69,7 @@ def test_without_java_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 def test_pack_writes_what_spark_submit_takes(tmp_path: Path) -> None:
     done = run("archive", "--pack", tmp_path)
     assert done.stdout.decode() == f"{tmp_path}/wirewitness.zip\n{tmp_path}/wirewitness_submit.py\n"
-    assert "app/cli/main.py" in zipfile.ZipFile(tmp_path / "wirewitness.zip").namelist()
+    assert "wirewitness/app/cli/main.py" in zipfile.ZipFile(tmp_path / "wirewitness.zip").namelist()
 
 
 @pytest.mark.timeout(900)

@@ -113,7 +113,7 @@ def test_the_founding_fault_is_named_from_tls_and_the_log(with_keys: bool, tmp_p
         )
         first = both.arrow("findings").to_pylist()[0]
         assert first["code"] == "KAF103"
-        assert "client ledger-a at 10.77.0.12" in first["sentence"]
+        assert "ledger-a at 10.77.0.12 (member e13ee0ec) committed a stale offset" in first["sentence"]
         files = {Path(one["file"]).name for one in json.loads(first["evidence"])}
         assert files == ({"tls.pcap"} if with_keys else {"request.log"})
 

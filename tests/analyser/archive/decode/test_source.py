@@ -50,7 +50,7 @@ def sorted_rows(rows: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("table", ["messages", "mongo_cursors"], ids=["by shares", "in one partition"])
 def test_a_table_is_the_offline_one(spark: SparkSession, table: str) -> None:
-    frame = load(spark, SAMPLE, table, shards=3)
+    frame = load(spark, SAMPLE, table, shares=3)
     got = frame.toArrow()
     with wirewitness.read(SAMPLE, tables=[table]) as offline:
         expected = in_microseconds(offline.arrow(table))
