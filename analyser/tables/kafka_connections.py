@@ -163,6 +163,8 @@ CLIENT_REQUESTS = Table(
             "their member id more than twice on one connection; null for other APIs",
         ),
         Column("median_latency_ms", "float64", "middle time until the response", "context", "ms"),
+        Column("least_response_bytes", "int64", "Fetch: size of the smallest response", "context", "bytes"),
+        Column("p90_response_bytes", "int64", "Fetch: nine of ten responses are not larger", "context", "bytes"),
         _context("exchange_id", "exchange of the first one"),
         _context("last_exchange_id", "exchange of the last one"),
     ),

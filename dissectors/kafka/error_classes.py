@@ -94,6 +94,15 @@ _BY_CODE: dict[int, ErrorClass] = {
     34: ErrorClass("never", "application", "the listener does not expect a login, or not yet", "Set security.protocol "
                    "of the client to that of the listener."),
     35: ErrorClass("never", "application", "the broker does not know this version of the request", _UPGRADE),
+    36: ErrorClass("itself", "nobody", "there is one of this name already"),
+    37: ErrorClass("never", "application", "no topic can have so many partitions", "Set the number of partitions "
+                   "right: 1 or more, and not fewer than the topic has."),
+    38: ErrorClass("never", "application", "there are not so many brokers", "Set the replication factor to the number "
+                   "of brokers or below, -1 for the broker's default.replication.factor, or bring brokers back."),
+    39: ErrorClass("never", "application", "its list of replicas is not valid", "Name brokers that there are, each "
+                   "once, and as many for each partition."),
+    40: ErrorClass("never", "application", "a setting has no such value, or there is no such setting", "Look at the "
+                   "error message in the response, and at the settings that this version of the broker knows."),
     42: ErrorClass("never", "client", "the request contradicts itself or the broker's settings", "Look at the "
                    "broker's log and at the error message in the response; a newer client library may send it right."),
     43: ErrorClass("never", "operator", "the message format of the topic does not allow it", _UPGRADE),

@@ -35,7 +35,10 @@ _ROWS = f"""
            count(*) FILTER (status = 'ok') AS succeeded, count(*) FILTER (status = 'error') AS errors,
            count(DISTINCT flow_id) AS connections,
            any_value(CASE WHEN operation = 'JoinGroup' THEN coalesce(without_effect, 0) END)::BIGINT AS without_effect,
-           median(latency_ms) AS median_latency_ms, arg_min(exchange_id, ts) AS exchange_id,
+           median(latency_ms) AS median_latency_ms,
+           min(response_bytes) FILTER (operation = 'Fetch') AS least_response_bytes,
+           quantile_disc(response_bytes, 0.9) FILTER (operation = 'Fetch') AS p90_response_bytes,
+           arg_min(exchange_id, ts) AS exchange_id,
            arg_max(exchange_id, ts) AS last_exchange_id
     FROM (SELECT {_CLIENT}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
           AND operation IS NOT NULL)

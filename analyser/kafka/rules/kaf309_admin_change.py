@@ -12,7 +12,9 @@ How it decides
     Changes that were accepted count; where all were refused, the finding says so. Offsets are set from outside when a
     commit has neither member nor generation, and its client commits each partition of the group once in the capture
     (kafka-consumer-groups.sh --reset-offsets, alterConsumerGroupOffsets); consumers without a group commit again.
-    info. A warning for deletes and resets that others then met: a group that began to read somewhere else than at its
+    info. A warning for `refused_least` requests of one kind that were refused, the last one with an error that no later
+    try heals (`dissectors/kafka/error_classes.py`); for `churn_least` topics that one client made and deleted both; and
+    for deletes and resets that others then met: a group that began to read somewhere else than at its
     stored offset, or on a topic that was deleted, and producers that were refused because the topic was gone.
     Confidence high: the request is on the wire, and so is its answer.
 
@@ -35,7 +37,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
@@ -58,6 +60,7 @@ from wirewitness.analyser.kafka.rules.names import (
     put_back_text,
 )
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
+from wirewitness.dissectors.kafka.error_classes import error_class
 
 CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_fetch_ranges"
 KEYS = ("cluster_id",)
@@ -66,6 +69,7 @@ MAX_LISTED = 50
 _TITLE_ROOM = 86
 _RESET = "OffsetReset"
 _TOPIC_GONE = (3, 100)
+_CHURN = ("CreateTopics", "DeleteTopics")
 # A node id as client id is in the log of the controller, and on the wire between brokers.
 _BY_A_BROKER = """
     operation = 'CreateTopics' AND coalesce(TRY_CAST(client_id AS INTEGER) >= 0, false)
@@ -83,7 +87,9 @@ class _Met(NamedTuple):
     again: int
 
 
-def detect(frames: Frames, *, changes_least: int = 1) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, changes_least: int = 1, refused_least: int = 3, churn_least: int = 10
+) -> Iterator[Finding]:
     """One finding for each client and kind of change, from `changes_least` changes on."""
     kinds: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows_of(frames[CHANGES]):
@@ -91,10 +97,42 @@ def detect(frames: Frames, *, changes_least: int = 1) -> Iterator[Finding]:
     for row in rows_of(frames[COMMITS]):
         kinds.setdefault((row["client_address"], row["client_id"], _RESET), []).append(_as_change(row))
     runs, refused = rows_of(frames[RUNS]), rows_of(frames[REFUSED])
-    for (_, _, operation), rows in kinds.items():
-        if len(rows) >= changes_least:
-            done = [row for row in rows if row["error_code"] in (0, None)] or rows
-            yield _finding(operation, done, len(rows) - len(done), _met(operation, done, runs, refused))
+    for (address, client_id, operation), rows in kinds.items():
+        if len(rows) < changes_least:
+            continue
+        done = [row for row in rows if row["error_code"] in (0, None)] or rows
+        hopeless = _is_hopeless(done, refused_least)
+        churn = _made_and_deleted(kinds, address, client_id) if operation in _CHURN else set()
+        if operation == "DeleteTopics" and len(churn) >= churn_least:
+            done = [row for row in done if row["resource_name"] not in churn]
+            if not done:
+                continue  # CreateTopics tells it
+        extra = _churn_text(churn) if operation == "CreateTopics" and len(churn) >= churn_least else ""
+        yield _finding(
+            operation, done, len(rows) - len(done), _met(operation, done, runs, refused), extra,
+            warns=bool(extra) or hopeless,
+        )  # fmt: skip
+
+
+def _is_hopeless(rows: Sequence[Row], least: int) -> bool:
+    """All were refused, and no later try will have success."""
+    code = rows[-1]["error_code"]
+    return len(rows) >= least and code not in (0, None) and error_class(code, rows[-1]["operation"]).heals == "never"
+
+
+def _made_and_deleted(kinds: Mapping[tuple[Any, ...], Sequence[Row]], address: str, client_id: str) -> set[str]:
+    made, deleted = (
+        {row["resource_name"] for row in kinds.get((address, client_id, one), ()) if row["error_code"] in (0, None)}
+        for one in _CHURN
+    )
+    return made & deleted
+
+
+def _churn_text(names: Collection[str]) -> str:
+    return (
+        f" It deleted {len(names):,} of them again: each costs the controller, all brokers and all clients that hold "
+        "metadata work."
+    )
 
 
 def _as_change(commit: Row) -> Row:
@@ -128,11 +166,13 @@ def _moved(run: Row) -> bool:
     return known and run["change"] != "topic deleted"
 
 
-def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Finding:
+def _finding(
+    operation: str, rows: Sequence[Row], in_vain: int, met: _Met, extra: str = "", *, warns: bool = False
+) -> Finding:
     first, last = rows[0], rows[-1]
     kind = ADMIN_KINDS.get(operation, OTHER_KIND)
     refused = first["error_code"] not in (0, None)
-    severity: Severity = "warning" if kind.harmful and not refused and (met.runs or met.batches) else "info"
+    severity: Severity = "warning" if warns or (kind.harmful and not refused and (met.runs or met.batches)) else "info"
     names = list(dict.fromkeys(row["resource_name"] or row["resource_type"] for row in rows))
     key = {
         "cluster": first["cluster_id"],
@@ -148,8 +188,8 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
         severity=severity,
         subject=key,
         title=_title(kind.verb, names, client_title(first), refused=refused),
-        sentence=_sentence(kind.verb, rows, names, refused, in_vain) + _met_text(met),
-        next_step=put_back_text(before) if before and not refused else kind.next_step,
+        sentence=_sentence(kind.verb, rows, names, refused, in_vain) + extra + _met_text(met),
+        next_step=_next_step(operation, first, before, refused=refused, churn=bool(extra)),
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),
         numbers={
             **key,
@@ -170,6 +210,14 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
             "until": time_text(last["ts"]),
         },
     )
+
+
+def _next_step(operation: str, first: Row, before: Sequence[Stored], *, refused: bool, churn: bool) -> str:
+    if churn:
+        return "Look why it makes topics for each task: keep one topic, and tell tasks apart by key or header."
+    if refused:
+        return error_class(first["error_code"], operation).next_step or ADMIN_KINDS.get(operation, OTHER_KIND).next_step
+    return put_back_text(before) if before else ADMIN_KINDS.get(operation, OTHER_KIND).next_step
 
 
 def _title(verb: str, names: Sequence[str], client: str, *, refused: bool) -> str:
@@ -194,7 +242,8 @@ def _sentence(verb: str, rows: Sequence[Row], names: Sequence[str], refused: boo
     head = f"{sentence_start(client_text(first))} {verb} {shown} {period_text(first['ts'], rows[-1]['ts'])}"
     if refused:
         error = error_text(first["error_code"], first["error_name"])
-        return f"{head}: refused with error {error}, nothing changed.{what}"
+        times = f"refused {len(rows):,} times" if len(rows) > 1 else "refused"
+        return f"{head}: {times} with error {error}, nothing changed.{what}"
     more = f"; {count(in_vain, 'more request was', 'more requests were')} refused" if in_vain else ""
     return f"{head}{more}.{what}"
 

@@ -159,11 +159,11 @@ def _short(kind: str, later_ms: float) -> str:
 
 def _text(kind: str, later_ms: float) -> str:
     if kind == _UNSET:
-        return "with the time 0 (1970)"
+        return "with timestamp 0 (1970)"
     if kind in _UNITS:
-        return f"with times that are right in {kind}, and stand for milliseconds"
+        return f"with timestamps in {kind} instead of milliseconds"
     side = "before" if later_ms > 0 else "after"
-    return f"with times {_span(later_ms)} {side} the packets that carry them, steadily"
+    return f"with timestamps {_span(later_ms)} {side} the packets that carry them, steadily"
 
 
 def _span(later_ms: float) -> str:

@@ -96,6 +96,11 @@ ELECTED = [
 ]  # fmt: skip
 
 
+def not_made(times: int, code: int) -> list[Row]:
+    """A topic that the controller does not make."""
+    return [change(n, "CreateTopics", "topic", "orders", "create", error_code=code) for n in range(times)]
+
+
 def stored(second: float, base: int, **more: Any) -> Row:
     """A batch of ten records that its leader had, with an offset."""
     row = produced(
@@ -129,6 +134,24 @@ CHANGES_FIRES: list[Scenario] = [
         "KAF309", "info", "somebody changes settings and quotas",
         kafka_admin_changes=[
             change(n, "IncrementalAlterConfigs", "topic", f"orders-{n}", "set retention.ms=1000") for n in range(3)
+        ],
+    ),
+    fires("KAF309", "warning", "refused three times for good", kafka_admin_changes=not_made(3, 38)),
+    fires("KAF309", "info", "refused once", kafka_admin_changes=not_made(1, 38)),
+    fires("KAF309", "info", "there already at each start", kafka_admin_changes=not_made(9, 36)),
+    fires("KAF309", "info", "the controller moves", kafka_admin_changes=not_made(9, 41)),
+    fires(
+        "KAF309", "warning", "a topic for each task",
+        kafka_admin_changes=[
+            change(n + later, operation, "topic", f"task-{n}", operation)
+            for n in range(12) for later, operation in ((0, "CreateTopics"), (0.5, "DeleteTopics"))
+        ],
+    ),
+    fires(
+        "KAF309", "info", "a test makes three topics and removes them",
+        kafka_admin_changes=[
+            change(n + later, operation, "topic", f"test-{n}", operation)
+            for n in range(3) for later, operation in ((0, "CreateTopics"), (0.5, "DeleteTopics"))
         ],
     ),
     fires(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import Row, at, exchange
@@ -32,6 +33,36 @@ def requests(**counts: int) -> list[Row]:
     return [
         exchange(f"r{api}", 1 + n / 10, api, **CLIENT, protocol="kafka", status="ok")
         for api, times in counts.items() for n in range(times)
+    ]  # fmt: skip
+
+
+def polls(times: int, apart: float, records: Collection[int] = (), latency_ms: float = 2.0) -> dict[str, list[Row]]:
+    """Fetches of one reader; those of these numbers bring one record each."""
+    sent = [
+        exchange("k0", 1 + n * apart, "Fetch", **CLIENT, protocol="kafka", lasts=latency_ms / 1000,
+                 response_bytes=150 if n in records else 60)
+        for n in range(times)
+    ]  # fmt: skip
+    names = ("exchange_id", "flow_id", "ts", "ts_response", *CLIENT)
+    return {
+        "exchanges": sent,
+        "kafka_api_versions": [SPEAKS],
+        "kafka_fetch_partitions": [
+            {**{name: row[name] for name in names}, "replica_id": -1, "topic": "orders", "partition": 0,
+             "fetch_offset": n, "error_code": 0, "max_wait_ms": 0, "records_bytes": 90 if n in records else 0}
+            for n, row in enumerate(sent)
+        ],
+    }  # fmt: skip
+
+
+def left_open(count: int, every: float, lasts: float = 0.1, until: float = 120) -> list[Row]:
+    """Connections that send one request each and stay open."""
+    return [
+        connection(
+            n, 1 + n * every, requests=3, answered=3, work=1, ts_last_request=at(1 + n * every + lasts),
+            all_seen_until=at(until),
+        )
+        for n in range(count)
     ]  # fmt: skip
 
 
@@ -340,6 +371,9 @@ CONNECTION_FIRES: list[Scenario] = [
         "KAF323", "warning", "a member id that is refused again and again",
         exchanges=requests(JoinGroup=30), kafka_group_events=joins(30, error_code=25, generation=-1),
     ),
+    fires("KAF314", "warning", "one connection a second, and none is closed", kafka_connections=left_open(100, 1)),
+    fires("KAF324", "warning", "300 fetches in 3 s and no records", **polls(300, 0.01)),
+    fires("KAF324", "warning", "a record now and then", **polls(300, 0.01, records=range(0, 300, 20))),
     fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
     fires("KAF312", "warning", "a wrong password once", kafka_authentications=[login(0, 0)]),
     fires(
@@ -625,6 +659,13 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         exchanges=requests(JoinGroup=20),
         kafka_group_events=[{**row, "member_id": f"m{n}"} for n, row in enumerate(joins(20))],
     ),
+    silent("KAF314", "forty workers start, write once and wait", kafka_connections=left_open(40, 0.2)),
+    silent("KAF314", "connections that go on to work", kafka_connections=left_open(100, 1, lasts=30)),
+    silent("KAF314", "a connection each five seconds", kafka_connections=left_open(20, 5)),
+    silent("KAF324", "the broker waits for records", **polls(300, 0.5, latency_ms=500.0)),
+    silent("KAF324", "each fetch brings a record", **polls(300, 0.01, records=range(300))),
+    silent("KAF324", "a start", **polls(100, 0.01)),
+    silent("KAF324", "five times a second", **polls(300, 0.2)),
     silent(
         "KAF342", "an election of four seconds",
         kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(6, 3, 6)],
