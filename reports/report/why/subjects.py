@@ -22,6 +22,7 @@ from wirewitness.reports.base.why.model import Chain, NoSubject, Step
 from wirewitness.reports.protocols.kafka.why.pace import last_commit
 from wirewitness.reports.protocols.kafka.why.partition import (
     TESTED,
+    clients_of,
     flows_of,
     is_about,
     is_healthy,
@@ -256,7 +257,8 @@ def _told(ask: Asking, stands: Sequence[Mapping[str, Any]], read_as: str) -> lis
 
 def _partition(ask: Asking, stand: Mapping[str, Any], every: Sequence[Finding]) -> Chain:
     last = last_commit(ask, stand)
-    about = [f for f in every if is_about(f, stand, last)]
+    clients = clients_of(ask, stand, last)
+    about = [f for f in every if is_about(f, stand, clients)]
     accused = any(severity_rank(f.severity) > severity_rank("info") for f in about)
     covered = coverage(ask, flows_of(stand))
     healthy = "" if accused else is_healthy(ask, stand)

@@ -6,7 +6,7 @@ As in `wirewitness groups`, what is stored is what the last accepted commit, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.words import count
@@ -107,9 +107,11 @@ def partition_causes(ask: Asking, link: Link) -> Causes:
     reached = max((one["committed_offset"] or 0 for one in (facts, higher) if one is not None), default=0)
     if (cut := truncated(ask, facts, reached)) is not None:
         links.insert(0, cut)
-    if facts["lag"] and not higher and not any(one.kind in _EXPLAINS for one in links):
-        end_ns = end_ns_of(ask)
-        links += related(ask, stored_ns or end_ns, end_ns, lambda one: is_about(one, facts, last))
+    never = facts["committed_offset"] is None
+    if (facts["lag"] or never) and not higher and not any(one.kind in _EXPLAINS for one in links):
+        end_ns, clients = end_ns_of(ask), clients_of(ask, facts, last)
+        since_ns = 0 if never else stored_ns or end_ns
+        links += related(ask, since_ns, end_ns, lambda one: is_about(one, facts, clients))
     if not links:
         return Causes(end=_nothing(facts, last))
     return Causes(tuple(links))
@@ -122,14 +124,23 @@ def barred(ask: Asking, facts: Mapping[str, Any]) -> list[Link]:
     return [one for one in found if one is not None]
 
 
-def is_about(found: Finding, facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> bool:
-    """Whether a finding names the partition, its group as a whole, or the client that committed last. last: its
-    commit."""
+def clients_of(ask: Asking, facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Client id and address of who committed the partition last; where nobody did, of all that fetch it for the group.
+    last: that commit."""
+    if last is not None:
+        return [(last["client_id"], last["client_address"])]
+    fetches = f"{spot_of(facts)} and group_id {known(facts['group_id'])}"
+    query = f"select distinct client_id, client_address from kafka_fetch_partitions where {fetches} order by all"
+    return [(one["client_id"], one["client_address"]) for one in ask.rows(query)]
+
+
+def is_about(found: Finding, facts: Mapping[str, Any], clients: Sequence[tuple[str, str]]) -> bool:
+    """Whether a finding names the partition, its group as a whole, or one of these clients (client id, address)."""
     numbers, places = found.numbers, found.partitions()
     here = (str(facts["topic"]), facts["partition"]) in places
     if numbers.get("group") is not None:
         return numbers["group"] == facts["group_id"] and (here or not places)
-    return here or (last is not None and names_client(found, last["client_id"], last["client_address"]))
+    return here or any(names_client(found, *one) for one in clients)
 
 
 def flows_of(facts: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.base.formats.document import Cells
 from wirewitness.reports.base.why.asking import Asking, coverage
 from wirewitness.reports.base.why.model import Chain, Step
+from wirewitness.reports.protocols.kafka.why.partition import clients_of
 from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access, truncated
 from wirewitness.reports.report.why.section import chain_sections
 from wirewitness.reports.report.why.subjects import answer
@@ -26,6 +27,26 @@ FLOW = {
 
 def ask(**tables: list[dict[str, Any]]) -> Asking:
     return Asking(RowsAnalysis(tables))
+
+
+@pytest.mark.parametrize(
+    ("last", "clients"),
+    [
+        (None, [("a", "10.0.0.1"), ("b", "10.0.0.2")]),
+        ({"client_id": "c", "client_address": "10.0.0.3"}, [("c", "10.0.0.3")]),
+    ],
+    ids=["nobody committed", "one did"],
+)
+def test_findings_about_readers_count_where_nobody_commits(
+    last: dict[str, Any] | None, clients: list[tuple[str, str]]
+) -> None:
+    rows = [
+        {**SPOT, "exchange_id": f"{number}", "client_id": client, "client_address": address, "group_id": group}
+        for number, (client, address, group) in enumerate(
+            [("b", "10.0.0.2", "billing"), ("a", "10.0.0.1", "billing"), ("x", "10.0.0.9", "other")] * 2
+        )
+    ]
+    assert clients_of(ask(kafka_fetch_partitions=rows), SPOT, last) == clients
 
 
 def metadata(at_s: int, leader: int | None, error: int = 0) -> dict[str, Any]:
