@@ -47,6 +47,7 @@ class User(NamedTuple):
     password: str
     forbidden: tuple[str, ...] = ()
     iterations: int = ITERATIONS  # of PBKDF2: how much work a login is for the broker
+    operates: bool = False  # it may change users and their rights
 
 
 def user_entry(user: User) -> dict[str, object]:
@@ -63,6 +64,9 @@ def security(users: Sequence[User]) -> str:
     roles = [{"rolename": user.name, "acls": [
         {"acltype": kind, "topic": topic, "priority": 0, "allow": False}
         for topic in user.forbidden for kind in ("publishClientSend", "subscribePattern")
+    ] + [
+        {"acltype": "publishClientSend", "topic": "$CONTROL/#", "priority": 0, "allow": True}
+        for _ in range(user.operates)
     ]} for user in users]  # fmt: skip
     return json.dumps({"defaultACLAccess": dict.fromkeys(acts, True), "groups": [], "roles": roles,
                        "clients": [user_entry(user) for user in users]})  # fmt: skip

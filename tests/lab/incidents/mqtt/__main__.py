@@ -36,7 +36,7 @@ def make_in(fault: Fault, name: str, place: Path, rng: random.Random) -> dict[st
             broker.start()
             with it.stack, capture.capturing(hosts["broker"], place / "capture.pcapng", place):
                 began = time.time()
-                if rng.random() >= ALONE:
+                if rng.random() >= ALONE and not fault.broker.alone:
                     beside.start(it)
                     it.seconds(*SETTLE_S)
                 others, since = len(it.clients), time.time()

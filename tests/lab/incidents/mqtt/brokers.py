@@ -5,7 +5,10 @@ In: a host, a directory, what a fault wants of its broker (Wanted). Out: a Place
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import signal
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import NamedTuple
 
 from tests.lab import mochi, mosquitto
 from tests.lab.net import Host
+from tests.lab.processes import LabError
 
 BOTH = ("mosquitto", "mochi")
 MOSQUITTO = ("mosquitto",)
@@ -25,6 +29,8 @@ class Wanted(NamedTuple):
     settings: tuple[str, ...] = ()
     users: tuple[mosquitto.User, ...] = ()
     in_flight: int = 5
+    alone: bool = False  # no traffic beside it: the broker would refuse that, too
+    files: tuple[tuple[str, str], ...] = ()  # name and content, in {place}
 
 
 class Place:
@@ -44,6 +50,8 @@ class Place:
             lines = tuple(line.format(place=f"{directory}/") for line in settings)
             self._server = mosquitto.Mosquitto(settings=lines, users=wanted.users)
         self._running: mosquitto.Broker | mochi.Broker | None = None
+        for name, content in wanted.files:
+            (directory / name).write_text(content)
 
     @property
     def endpoint(self) -> str:
@@ -60,6 +68,19 @@ class Place:
         """End it in order; connections are closed."""
         self._stack.close()
         self._running = None
+
+    def crash(self) -> None:
+        """End it at once, as a loss of power does: what it has not written is gone."""
+        assert self._running is not None
+        self._running.process.kill()
+        with contextlib.suppress(LabError):  # which says that it is not there any more
+            self._stack.close()
+        self._running = None
+
+    def save(self) -> None:
+        """Let Mosquitto write its sessions and retained messages now."""
+        assert self._running is not None
+        os.kill(self._running.process.pid, signal.SIGUSR1)
 
     def freeze(self) -> None:
         """Let its process stand still: its kernel goes on."""

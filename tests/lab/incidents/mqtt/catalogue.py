@@ -17,6 +17,9 @@ FAULTS_IN = (
     # by question
     "stale_values", "one_thing", "reached_nobody", "refused", "repeated", "ended", "waits", "growing", "habits",
     "everyday_work",
+    # other mechanisms
+    "logins", "keep_alives", "unreached", "workers", "device_habits", "paths", "went_back", "bridges",
+    "odd_and_healthy",
 )  # fmt: skip
 Run = Callable[[Incident], None]
 
