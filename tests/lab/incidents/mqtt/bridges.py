@@ -8,7 +8,7 @@ from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Place, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.mqtt.told_words import LOST, REFUSED
+from tests.lab.incidents.mqtt.told_words import LOST, REFUSED, REPEATED
 from tests.lab.incidents.told import called, saying
 from tests.lab.mosquitto import User
 
@@ -56,3 +56,16 @@ def prefix_grows(it: Incident) -> None:
            [saying([*called(ahead, back, it.hosts["hub"].address), f"{topic}/{topic}/"],
                    ["loop", "round", "circle", "comes back", "grow", "longer", "level", "prefix", "again", "bridge",
                     "same (message|payload)"])])  # fmt: skip
+
+
+@fault(Wanted(kinds=MOSQUITTO))
+def bridged_twice(it: Incident) -> None:
+    """A plant's broker has an old and a new bridge for the same topics: each message arrives here twice."""
+    topic, old, new = it.names.topic(), it.names.client(), it.names.client()
+    there = hub(it, (old, [f"topic {topic}/# out 1"]), (new, [f"topic {topic}/+/press out 1"]))
+    it.subscriber("one", it.names.client(), (f"{topic}/#", 1))
+    values = [mqtt.publish(f"{topic}/{n % 3}/press", 1, payload=f"stroke {n}", pause_s=0.5) for n in range(60)]
+    it.follow("two", it.names.client(), *values, mqtt.DISCONNECT, endpoint=there).finish(90)
+    either = [*called(old, new, it.hosts["hub"].address), rf"{topic}/\d/press"]
+    it.ask("Q5", "two bridges for the same topics", {"any": [it.who("hub", old), it.who("hub", new)]},
+           [saying(either, [*REPEATED, "both", "two"])])  # fmt: skip

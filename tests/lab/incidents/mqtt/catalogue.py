@@ -19,7 +19,7 @@ FAULTS_IN = (
     "everyday_work",
     # other mechanisms
     "logins", "keep_alives", "unreached", "workers", "device_habits", "paths", "went_back", "bridges",
-    "odd_and_healthy",
+    "moments", "odd_and_healthy",
 )  # fmt: skip
 Run = Callable[[Incident], None]
 

@@ -106,3 +106,22 @@ def both_colours_run(it: Incident) -> None:
     wordings = [*DOUBLED, "two (clients|publishers|writers|instances|sources)", "in turn", "other"]
     it.ask("Q5", "two instances publish the same", blamed,
            [saying(called(blue, green, f"{topic}/rates"), wordings)], [accusing(good)])  # fmt: skip
+
+
+@fault(Wanted(kinds=MOSQUITTO))
+def all_workers_restart(it: Incident) -> None:
+    """All workers of a shared subscription are restarted at once, with clean sessions: jobs meanwhile are lost."""
+    topic, names, writer = it.names.topic(), [it.names.client() for _ in range(3)], it.names.client()
+    wanted, version = (f"$share/nightly/{topic}/job/#", 1), it.version()
+    values = [mqtt.publish(f"{topic}/job/{n}", 1, payload=f"job {n}", pause_s=0.25) for n in range(150)]
+    it.follow("five", writer, *values, mqtt.DISCONNECT, version=version)
+    for _ in range(3):
+        running = [it.subscriber(host, name, wanted, version=version) for host, name in zip(HOSTS, names, strict=False)]
+        it.seconds(6, 7)
+        for one in running:
+            one.ask_to_end()
+        it.seconds(4, 5)
+    blamed = {"any": [it.who(host, name) for host, name in zip(HOSTS, names, strict=False)], "topic": topic}
+    it.ask("Q1", "jobs while no worker is there", blamed,
+           [saying([*called(*names, "nightly"), rf"{topic}/job"], [*LOST, "no subscri", "no member"])],
+           sides=("client",))  # fmt: skip
