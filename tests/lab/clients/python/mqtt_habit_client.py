@@ -147,7 +147,7 @@ def no_id(client: Client) -> None:
 
 def pings_never(client: Client) -> None:
     """Only listens."""
-    wanted = packet(0x82, b"\0\1" + text(f"{client.topic}/#") + b"\1")
+    wanted = packet(0x82, b"\0\1" + text(f"{client.topic}/#") + b"\0")
     for _ in range(5):
         with client.opened(client.hello(keep_alive_s=KEEP_ALIVE_S)) as connection:
             connection.sendall(wanted)
