@@ -32,11 +32,11 @@ def hub(it: Incident, *bridges: tuple[str, list[str]]) -> str:
 
 @fault(Wanted(kinds=MOSQUITTO, users=(GATE,)))
 def bridge_not_let_in(it: Incident) -> None:
-    """A plant's broker has a wrong password for its bridge: it comes every two seconds, and its messages pile up."""
+    """A plant's broker has a wrong password for its bridge: it comes again and again, and its messages pile up."""
     topic, bridge, writer = it.names.topic(), it.names.client(), it.names.client()
     there = hub(it, (bridge, [f"topic {topic}/# out 1", f"remote_username {GATE.name}", "remote_password old"]))
     it.subscriber("one", it.names.client(), (f"{topic}/#", 1))
-    values = [mqtt.publish(f"{topic}/line", 1, payload=f"n{n}", pause_s=0.5) for n in range(60)]
+    values = [mqtt.publish(f"{topic}/line", 1, payload=f"n{n}", pause_s=0.5) for n in range(140)]
     it.follow("two", writer, *values, mqtt.DISCONNECT, endpoint=there).finish(90)
     it.ask("Q4", "a bridge that is not let in", it.who("hub", bridge),
            [saying(called(bridge, it.hosts["hub"].address), [*REFUSED, *LOST])])  # fmt: skip
@@ -46,7 +46,7 @@ def bridge_not_let_in(it: Incident) -> None:
 def prefix_grows(it: Incident) -> None:
     """Two bridges add a prefix on the way out and none on the way in: each round makes a topic longer by a level."""
     topic, ahead, back = it.names.topic(), it.names.client(), it.names.client()
-    there = hub(it, (ahead, [f"topic # out 0 {topic}/"]), (back, [f"topic {topic}/# in 0"]))
+    there = hub(it, (ahead, [f'topic # out 0 "" {topic}/']), (back, [f"topic {topic}/# in 0"]))
     it.subscriber("one", it.names.client(), (f"{topic}/#", 0))
     for number in range(5):
         value = mqtt.publish(f"cell/{number}", 0, payload=f"n{number}")
