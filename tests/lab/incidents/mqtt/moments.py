@@ -1,9 +1,8 @@
-"""Q7 and Q1, the wrong moment: a server that pauses again and again, a window of one, ears that come too late."""
+"""Q7 and Q1, the wrong moment: a server that pauses again and again, ears that come too late."""
 
 from __future__ import annotations
 
 from tests.lab.clients import mqtt
-from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
 from tests.lab.incidents.mqtt.told_words import LOST, SILENT
@@ -31,24 +30,6 @@ def pauses_again_and_again(it: Incident) -> None:
     it.ask("Q7", "a server that pauses again and again", {"server": it.broker.endpoint},
            [saying(called(address), wordings)], sides=("server",))  # fmt: skip
     it.truth["cluster_wide"] = True
-
-
-@fault(Wanted(kinds=MOSQUITTO, in_flight=1))
-def server_takes_one(it: Incident) -> None:
-    """A server lets clients have one message in flight; on a long line a device's messages wait more and more."""
-    topic, device, good = it.names.topic(), it.names.client(), it.names.client()
-    it.subscriber("two", it.names.client(), (f"{topic}/#", 0))
-    it.far("one", 220)
-    fine = [mqtt.publish(f"{topic}/near", 1, payload=f"n{n}", pause_s=0.3) for n in range(120)]
-    it.follow("three", good, *fine, mqtt.DISCONNECT, version=5)
-    values = [mqtt.publish(f"{topic}/far", 1, payload=f"n{n}", pause_s=0.12, wait=False) for n in range(200)]
-    it.follow("one", device, *values, mqtt.idle(14), mqtt.DISCONNECT, library="paho", version=5)
-    it.seconds(38, 40)
-    wordings = ["Receive ?Maximum", "in flight", "one (message )?(at a time|after)", "window", "round trip", "waits?",
-                "stop.and.wait", "slow", "behind"]  # fmt: skip
-    it.ask("Q7", "a server with a window of one", it.who("one", device),
-           [saying([*called(device, it.hosts["one"].address), *called(it.hosts["broker"].address)], wordings)],
-           [accusing(good)], sides=("server", "client", "network"))  # fmt: skip
 
 
 @fault()
