@@ -132,7 +132,7 @@ def rights_taken(it: Incident) -> None:
         "a right is taken, and messages are acknowledged",
         {"topic": own, **it.who("two", writer)},
         [saying(called(own, writer), [*LOST, *REFUSED, "access", "right", "permi", "no longer", "stopp"])],
-        [saying(called(f"{topic}/speed"), ["never", "nobody", "no delivery"]), accusing(good)],
+        [accusing(good)],
         sides=("server",),
     )
 
