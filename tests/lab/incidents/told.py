@@ -71,7 +71,7 @@ def accusing(*words: str) -> str:
 
 def in_sentence(pattern: str) -> str:
     """Return a pattern that fits in a finding's sentence alone, not in its subject or numbers."""
-    return rf'^[^{{"]*(?:{pattern})'
+    return rf'{"(?i)" if "(?i)" in pattern else ""}^[^{{"]*(?:{pattern.replace("(?i)", "")})'
 
 
 def fits(pattern: str, text: str) -> bool:
