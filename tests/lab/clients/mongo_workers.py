@@ -56,6 +56,8 @@ def prepare() -> None:
     mongo.prepare()
     clients.go_program("go_mongo")
     clients.go_program("go_mgo")
+    clients.go_program("go_mongo_asks")
+    clients.go_program("go_mongo_old")
     kafka.copy_jars(JAVA_SOURCE / "pom.xml", JAVA_JARS)
     sources = sorted(JAVA_SOURCE.glob("*.java"))
     stamp = JAVA_CLASSES / "compiled"
@@ -93,4 +95,16 @@ def habit(
     started = clients.python_command("mongo_habits")
     if driver == "node":
         started = ["node", str(fetched(mongo.NODE) / "habits.js")]
+    return [*started, work, uri, name, json.dumps({"place": place, "seconds": 20, **options})]
+
+
+def practice(
+    driver: str, work: str, uri: str, name: str, place: str, options: Mapping[str, Any]
+) -> list[str]:  # fmt: skip
+    """Return the command of an application NAME of mongo_practices on PLACE; DRIVER: pymongo, node or go for some."""
+    started = clients.python_command("mongo_practices")
+    if driver == "node":
+        started = ["node", str(fetched(mongo.NODE) / "practices.js")]
+    elif driver == "go":
+        started = [str(clients.BINARIES / "go_mongo_asks")]
     return [*started, work, uri, name, json.dumps({"place": place, "seconds": 20, **options})]

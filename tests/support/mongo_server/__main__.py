@@ -2,7 +2,8 @@
 
 More options: --compressors snappy,zlib,zstd (those it takes), --user NAME:PASSWORD (then clients must authenticate),
 --secondary PORT (another member, which learns of new documents --lag-s later), --calls-itself HOST:PORT (the address
-that it advertises), --max-wire-version N.
+that it advertises), --max-wire-version N, --also HOST:PORT (a member that is not there), --max-connections N,
+--cursor-s, --transaction-s, --scan-s, --build-s (context.Limits).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import sys
 from contextlib import ExitStack
 
+from tests.support.mongo_server.context import Limits
 from tests.support.mongo_server.server import Server, serving
 
 
@@ -27,6 +29,12 @@ def main() -> None:
     parser.add_argument("--lag-s", type=float, default=0.0)
     parser.add_argument("--calls-itself")
     parser.add_argument("--max-wire-version", type=int)
+    parser.add_argument("--also")
+    parser.add_argument("--max-connections", type=int)
+    parser.add_argument("--cursor-s", type=float)
+    parser.add_argument("--transaction-s", type=float)
+    parser.add_argument("--scan-s", type=float, default=0.0)
+    parser.add_argument("--build-s", type=float, default=0.0)
     words = parser.parse_args()
     compressors = tuple(filter(None, words.compressors.split(",")))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -39,6 +47,12 @@ def main() -> None:
             server.context.member.calls_itself(words.calls_itself)
         if words.max_wire_version is not None:
             server.context.member.max_wire_version = words.max_wire_version
+        if words.also is not None:
+            server.context.member.joined_by(words.also)
+        server.context.limits = Limits(
+            words.cursor_s, words.transaction_s, words.max_connections, words.scan_s, words.build_s
+        )
+        server.context.store.transaction_s = words.transaction_s
         print(json.dumps({"event": "listening"}), flush=True)
         server.serve_forever()
 

@@ -7,6 +7,7 @@ effect one after the other.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 
 import bson
@@ -21,8 +22,26 @@ def create_indexes(context: Context, command: Document) -> Document:
     """Remember indexes; a unique one is kept."""
     indexes = context.store.indexes.setdefault(namespace_of(command), [])
     before = len(indexes) + 1  # the one on _id
+    if any(index["name"] not in {one["name"] for one in indexes} for index in command["indexes"]):
+        time.sleep(context.limits.build_s)
     indexes += [index for index in command["indexes"] if index["name"] not in {one["name"] for one in indexes}]
     return {"numIndexesBefore": before, "numIndexesAfter": len(indexes) + 1, "createdCollectionAutomatically": False}
+
+
+def drop_indexes(context: Context, command: Document) -> Document:
+    """Forget indexes: one by its name, or with * all."""
+    known, wanted = context.store.indexes.get(namespace_of(command), []), command["index"]
+    left = [] if wanted == "*" else [one for one in known if one["name"] != wanted]
+    if wanted != "*" and len(left) == len(known):
+        raise CommandError(27, f"index not found with name [{wanted}]")
+    before, known[:] = len(known) + 1, left
+    return {"nIndexesWas": before}
+
+
+def coll_mod(context: Context, command: Document) -> Document:
+    """Give a collection a validator."""
+    context.validators[namespace_of(command)] = command["validator"]
+    return {}
 
 
 def list_databases(context: Context, command: Document) -> Document:
@@ -97,6 +116,7 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "aggregate": reads.aggregate,
     "buildInfo": build_info,
     "bulkWrite": writes.bulk_write,
+    "collMod": coll_mod,
     "commitTransaction": end_transaction,
     "configureFailPoint": configure_fail_point,
     "count": reads.count,
@@ -105,6 +125,7 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "distinct": reads.distinct,
     "drop": drop,
     "dropDatabase": drop_database,
+    "dropIndexes": drop_indexes,
     "endSessions": nothing,
     "find": reads.find,
     "findAndModify": writes.find_and_modify,
@@ -127,5 +148,7 @@ WRITES = {
     "createIndexes",
     "drop",
     "dropDatabase",
+    "dropIndexes",
+    "collMod",
     "commitTransaction",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass, field
 
 import bson
@@ -24,6 +25,21 @@ class Cursor:
     rest: list[Document]
     tail: Document | None = None
     seen: int = 0
+    used_at: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class Limits:
+    """What a server allows and how long its work takes; None: no limit. Times in s.
+
+    scan_s: of a find by fields that no index begins with. build_s: of an index, in which nobody else is served.
+    """
+
+    cursor_s: float | None = None  # as cursorTimeoutMillis
+    transaction_s: float | None = None  # as transactionLifetimeLimitSeconds
+    connections: int | None = None  # as net.maxIncomingConnections
+    scan_s: float = 0.0
+    build_s: float = 0.0
 
 
 @dataclass
@@ -34,6 +50,8 @@ class Context:
     users: dict[str, str]
     store: Store = field(default_factory=Store)
     failpoints: FailPoints = field(default_factory=FailPoints)
+    limits: Limits = field(default_factory=Limits)
+    validators: dict[str, Document] = field(default_factory=dict)
     cursors: dict[int, Cursor] = field(default_factory=dict)
     cursor_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(FIRST_CURSOR_ID, CURSOR_ID_STEP))
 

@@ -34,11 +34,20 @@ class FailPoints:
             self._left = mode["times"] if isinstance(mode, dict) else 0 if mode == "off" else 1 << 62
             self._data = command.get("data", {})
 
-    def strike(self, name: str, command: dict[str, Any]) -> None:
-        """Do to this command what is ordered for it."""
+    def _meant(self, name: str, command: dict[str, Any], app_name: str) -> bool:
+        data = self._data
+        namespace = f"{command.get('$db')}.{next(iter(command.values()))}"
+        return (
+            name in data.get("failCommands", ())
+            and data.get("appName", app_name) == app_name
+            and data.get("namespace", namespace) == namespace
+        )
+
+    def strike(self, name: str, command: dict[str, Any], app_name: str = "") -> dict[str, Any]:
+        """Do to this command what is ordered for it; return what its reply has beside its own."""
         with self._lock:
-            if not self._left or name not in self._data.get("failCommands", ()):
-                return
+            if not self._left or not self._meant(name, command, app_name):
+                return {}
             self._left -= 1
             data = self._data
         block_ms = data.get("blockTimeMS", 0) if data.get("blockConnection") else 0
@@ -51,4 +60,6 @@ class FailPoints:
         if "errorCode" in data:
             code = data["errorCode"]
             labels = data.get("errorLabels", ["RetryableWriteError"] if code in RETRYABLE_WRITE_CODES else [])
-            raise CommandError(code, f"Failing command '{name}' via 'failCommand' failpoint", tuple(labels))
+            said = data.get("errmsg", f"Failing command '{name}' via 'failCommand' failpoint")
+            raise CommandError(code, said, tuple(labels))
+        return {"writeConcernError": data["writeConcernError"]} if "writeConcernError" in data else {}

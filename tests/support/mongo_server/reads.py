@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import bson
 
 from tests.support.mongo_server.context import FIRST_BATCH, Context, Cursor, cursor_reply, namespace_of
@@ -22,6 +24,9 @@ def find(context: Context, command: Document) -> Document:
         names = {"_id", *command["projection"]}
         found = [{name: value for name, value in one.items() if name in names} for one in found]
     size = command.get("batchSize", FIRST_BATCH)
+    if command.get("tailable") and not documents:
+        # As MongoDB does it: a cursor at the end of a collection without a document is dead at once.
+        return cursor_reply(context, namespace, [], size, single=True)
     if command.get("tailable"):
         number = next(context.cursor_ids)
         context.cursors[number] = Cursor(namespace, found[size:], command.get("filter", {}), len(found))
@@ -54,8 +59,12 @@ def get_more(context: Context, command: Document) -> Document:
     """Return the next batch of a cursor; with the last one the cursor is gone, unless it is tailable."""
     number = command["getMore"]
     cursor = context.cursors.get(number)
+    limit_s = context.limits.cursor_s
+    if cursor is not None and limit_s is not None and time.monotonic() - cursor.used_at > limit_s:
+        cursor = context.cursors.pop(number) and None
     if cursor is None:
         raise CommandError(43, f"cursor id {number} not found")
+    cursor.used_at = time.monotonic()
     if cursor.tail is not None and not cursor.rest:
         cursor.rest = awaited(context, cursor, command.get("maxTimeMS", TAIL_AWAIT_MS))
     size = command.get("batchSize", len(cursor.rest))

@@ -13,11 +13,12 @@ import itertools
 import socket
 import socketserver
 import threading
+import time
 from typing import Any
 
 from tests.support.mongo_server import wire
 from tests.support.mongo_server.commands import HANDLERS, WRITES
-from tests.support.mongo_server.context import CURSOR_ID_STEP, Context
+from tests.support.mongo_server.context import CURSOR_ID_STEP, Context, namespace_of
 from tests.support.mongo_server.documents import Document
 from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.failpoints import CloseConnection
@@ -52,8 +53,14 @@ class Server(socketserver.ThreadingTCPServer):
             follows.context.member.joined_by(own)
             self.context.store = Late(follows.context.store, lag_s)
             self.context.cursor_ids = itertools.count(CURSOR_IDS_OF_FOLLOWERS, CURSOR_ID_STEP)
+        self.open = 0  # connections
         self.reply_ids = itertools.count(1)
         self.connection_ids = itertools.count(1)
+
+    def verify_request(self, request: object, client_address: object) -> bool:
+        """Tell whether one more connection is taken; one too many is closed at once, as MongoDB does it."""
+        limit = self.context.limits.connections
+        return limit is None or self.open < limit
 
     @property
     def address_text(self) -> str:
@@ -74,6 +81,12 @@ class Connection(socketserver.BaseRequestHandler):
         self._number = next(self.server.connection_ids)
         self._authenticated = not self._context.users
         self._sasl: Decoder | None = None
+        self._app_name = ""
+        self.server.open += 1
+
+    def finish(self) -> None:
+        """Count one connection less."""
+        self.server.open -= 1
 
     def handle(self) -> None:
         """Answer until the client goes, or until it sends what this server does not read."""
@@ -123,8 +136,9 @@ class Connection(socketserver.BaseRequestHandler):
             return self._hello(command)
         if not self._authenticated and name not in OPEN_TO_ALL:
             raise CommandError(13, f"Command {name} requires authentication")
+        more: Document = {}
         if name != "configureFailPoint":
-            self._context.failpoints.strike(name, command)
+            more = self._context.failpoints.strike(name, command, self._app_name)
         if name == "saslStart":
             return self._sasl_start(command)
         if name == "saslContinue":
@@ -133,10 +147,24 @@ class Connection(socketserver.BaseRequestHandler):
             raise CommandError(59, f"no such command: '{name}'")
         if name in WRITES:
             self._context.member.check_writable()
+        time.sleep(self._work_s(name, command))
         with self._context.store.lock:
-            return once(self._context, name, command)
+            return {**once(self._context, name, command), **more}
+
+    def _work_s(self, name: str, command: Document) -> float:
+        """Return for how long a command works that has to look at all documents, or has to wait for newer ones."""
+        context = self._context
+        if isinstance(context.store, Late) and "afterClusterTime" in command.get("readConcern", {}):
+            return context.store.lag_s
+        if name != "find" or not context.limits.scan_s:
+            return 0.0
+        indexes = context.store.indexes.get(namespace_of(command), ())
+        first = {"_id", *(next(iter(one["key"])) for one in indexes)}
+        fields = command.get("filter", {}).keys()
+        return context.limits.scan_s if fields and not fields & first else 0.0
 
     def _hello(self, command: Document) -> Document:
+        self._app_name = command.get("client", {}).get("application", {}).get("name", self._app_name)
         if "maxAwaitTimeMS" in command:
             self._context.member.await_change(command["topologyVersion"], command["maxAwaitTimeMS"])
         reply = self._context.member.hello(command, self._number)

@@ -32,6 +32,7 @@ class Transaction:
     number: int
     changes: dict[str, dict[bytes, Document | None]] = field(default_factory=dict)
     state: str = "open"
+    began: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Store:
         self._documents: dict[str, dict[bytes, Document]] = {}
         self._put_at: dict[tuple[str, bytes], float] = {}
         self._sessions: dict[bytes, Session] = {}
+        self.transaction_s: float | None = None  # how long one may be open
 
     def session(self, lsid: Document) -> Session:
         """Return the session of this id."""
@@ -66,9 +68,15 @@ class Store:
         if command.get("startTransaction"):
             session.transaction = Transaction(number)
         transaction = session.transaction
+        if transaction is not None and transaction.state == "open" and self.expired(transaction):
+            self.abort(transaction)
         if transaction is None or transaction.number != number or transaction.state == "aborted":
             raise CommandError(251, f"Given transaction number {number} does not match any in-progress", TRANSIENT)
         return transaction
+
+    def expired(self, transaction: Transaction) -> bool:
+        """Tell whether a transaction has been open for longer than is allowed."""
+        return self.transaction_s is not None and time.monotonic() - transaction.began > self.transaction_s
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that hold documents or indexes, in order."""
@@ -95,7 +103,7 @@ class Store:
         key = key_of(identity)
         for session in self._sessions.values():
             other = session.transaction
-            if other is None or other is transaction or other.state != "open":
+            if other is None or other is transaction or other.state != "open" or self.expired(other):
                 continue
             if key in other.changes.get(namespace, {}):
                 message = "Caused by :: Write conflict during plan execution and yielding is disabled."

@@ -10,6 +10,8 @@ from tests.support.mongo_server.context import Context, namespace_of
 from tests.support.mongo_server.documents import Document, changed, matches
 from tests.support.mongo_server.errors import CommandError
 
+MAX_DOCUMENT_BYTES = 16_777_216
+
 
 def each_write(command: Document, items: list[Document], write: Callable[[Document], int]) -> Document:
     """Apply one write after the other; an error ends an ordered batch, in a transaction the command."""
@@ -26,11 +28,24 @@ def each_write(command: Document, items: list[Document], write: Callable[[Docume
     return {"n": total, **({"writeErrors": failures} if failures else {})}
 
 
+def check(context: Context, namespace: str, document: Document) -> None:
+    """Raise CommandError for a document that is too large, or that the collection's validator does not take."""
+    if len(bson.encode(document)) > MAX_DOCUMENT_BYTES:
+        raise CommandError(10334, f"Resulting document after update is larger than {MAX_DOCUMENT_BYTES}")
+    try:
+        fine = matches(document, context.validators.get(namespace, {}))
+    except TypeError:  # values of unlike types
+        fine = False
+    if not fine:
+        raise CommandError(121, "Document failed validation")
+
+
 def insert(context: Context, command: Document) -> Document:
     """Insert documents."""
     namespace, transaction = namespace_of(command), context.store.transaction_of(command)
 
     def write(document: Document) -> int:
+        check(context, namespace, document)
         context.store.insert(namespace, document, transaction)
         return 1
 
@@ -47,6 +62,7 @@ def update(context: Context, command: Document) -> Document:
         for document in found if item.get("multi") else found[:1]:
             after = changed(document, item["u"])
             if after != document:
+                check(context, namespace, after)
                 context.store.put(namespace, document["_id"], after, transaction)
                 modified.append(document["_id"])
         if not found and item.get("upsert"):

@@ -28,7 +28,7 @@ class Habit:
     """One application: its client, its rows, the rounds that it goes."""
 
     def __init__(self, uri: str, name: str, options: dict[str, Any]) -> None:
-        self.options = options
+        self.options, self.uri = options, uri
         self.rng = random.Random(name)
         self.name = name
         self.failed: list[str] = []  # rounds, by what was raised

@@ -23,15 +23,23 @@ from tests.conftest import IMPORT_PATH
 from tests.lab import capture, net
 from tests.lab.clients import mongo_workers
 from tests.lab.incidents.mongo import (
+    concerns,
     ended,
     everyday_work,
     faults,
     growing,
     habits,
     healthy,
+    limits,
     no_effect,
+    odd_but_fine,
     one_document,
+    rash,
     refused,
+    rhythm,
+    schema,
+    slow_parts,
+    together,
     waits,
 )  # fmt: skip
 from tests.lab.incidents.mongo.incident import HOSTS, LAG_S, LOGIN, Incident
@@ -58,7 +66,8 @@ FAULTS: tuple[Fault, ...] = (
 # By question; no code is known for them yet, patterns judge them.
 BY_QUESTION: tuple[Fault, ...] = (
     *no_effect.FAULTS, *one_document.FAULTS, *refused.FAULTS, *ended.FAULTS, *waits.FAULTS, *growing.FAULTS,
-    *habits.FAULTS, *everyday_work.FAULTS,
+    *habits.FAULTS, *everyday_work.FAULTS, *limits.FAULTS, *schema.FAULTS, *rash.FAULTS, *rhythm.FAULTS,
+    *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *odd_but_fine.FAULTS,
 )  # fmt: skip
 # Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
 # grows with all rows of the collection.
@@ -68,13 +77,21 @@ ON_FERRETDB: tuple[Fault, ...] = (
     growing.row_grows,
     no_effect.batch_of_one,
     everyday_work.import_of_files,
+    *schema.ON_FERRETDB,
+    *rash.ON_FERRETDB,
+    *rhythm.ON_FERRETDB,
+    *slow_parts.ON_FERRETDB,
 )
 # What the test server is told beside the usual.
 SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
     ended.unreachable_hosts: (f"--calls-itself={ended.ADVERTISED}",),
+    limits.dead_secondary: (f"--also={net.SUBNET}.{net.FIRST_SERVER}:{limits.GONE_PORT}",),
+    limits.connection_limit: (f"--max-connections={limits.CONNECTIONS}",),
     ended.old_server: (f"--max-wire-version={ended.OLD_WIRE_VERSION}",),
 }
-WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database)
+# The same where it has a secondary.
+MORE_WORDS: dict[Fault, tuple[str, ...]] = {**limits.WORDS, **schema.WORDS}
+WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database, limits.no_login)
 # Whose server the healthy traffic of drivers would not find, or not take.
 ALONE_ONLY: tuple[Fault, ...] = tuple(SERVER_WORDS)
 KNOWN = {fault.__name__: fault for fault in (*FAULTS, *BY_QUESTION)}
@@ -108,7 +125,7 @@ def serving(it: Incident, fault: Fault, ferretdb: bool) -> Iterator[None]:
     if it.rng.random() < COMPRESSED:
         it.compressors = ("snappy", "zlib", "zstd")
         words.append(f"--compressors={','.join(it.compressors)}")
-    words += SERVER_WORDS.get(fault, ())
+    words += [*SERVER_WORDS.get(fault, ()), *MORE_WORDS.get(fault, ())]
     if fault in WANT_LOGIN:
         words.append(f"--user={LOGIN}")
         it.login = f"{LOGIN}@"

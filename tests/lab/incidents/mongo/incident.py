@@ -5,13 +5,14 @@ In: hosts, a directory, a source of lots, the drivers that may take part. Out: r
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.lab import net
-from tests.lab.clients import mongo, mongo_workers
+from tests.lab.clients import mongo, mongo_workers, python_command
 from tests.lab.incidents.staged import Staged
 from tests.lab.mongo_servers import PORT
 from tests.lab.processes import Process
@@ -65,6 +66,21 @@ class Incident(Staged):
         self.taken.append(driver)
         uri = self.uri(to, login, {**self.compression(driver), **(client or {})})
         return self.start(host, *mongo_workers.habit(driver, work, uri, name, place or self.place(), options))
+
+    def practice(
+        self, host: str, work: str, name: str, *, to: str = "", login: str = "", driver: str = "pymongo",
+        place: str = "", client: Mapping[str, Any] | None = None, **options: Any,
+    ) -> Process:  # fmt: skip
+        """Start an application of mongo_practices; words as those of `habit`, and the driver go."""
+        self.clients.append(self.who(host, name))
+        self.taken.append(driver)
+        uri = self.uri(to, login, {**self.compression(driver), **(client or {})})
+        return self.start(host, *mongo_workers.practice(driver, work, uri, name, place or self.place(), options))
+
+    def order(self, *commands: Mapping[str, Any], port: int = PORT) -> None:
+        """Give the test server orders from its own host, which no capture shows."""
+        uri = f"mongodb://{self.login}{self.address}:{port}/?directConnection=true"
+        self.start("server", *python_command("mongo_order", uri, *map(json.dumps, commands))).finish(30)
 
     def place(self) -> str:
         """Return a collection that no application has yet."""
