@@ -90,7 +90,11 @@ class Store:
 
     def insert(self, namespace: str, document: Document, transaction: Transaction | None) -> None:
         """Add a document; CommandError 11000 if its _id or a unique index's value is there already."""
-        unique = [["_id"], *(list(index["key"]) for index in self.indexes.get(namespace, ()) if index.get("unique"))]
+        changes = {} if transaction is None else transaction.changes.get(namespace, {})
+        key = key_of(document["_id"])
+        unique = [list(index["key"]) for index in self.indexes.get(namespace, ()) if index.get("unique")]
+        if changes.get(key, None if key in changes else self._documents.get(namespace, {}).get(key)) is not None:
+            unique.append(["_id"])  # by its key, as a look at all documents would make a large collection slow
         for names in unique:
             values = [document.get(name) for name in names]
             if any([one.get(name) for name in names] == values for one in self.read(namespace, transaction)):

@@ -48,6 +48,8 @@ def read_message(connection: socket.socket) -> Message:
     length, request_id, _, opcode = HEADER.unpack(header)
     if not HEADER.size <= length <= MAX_MESSAGE_BYTES:
         raise ValueError(f"message of {length} bytes")
+    if opcode not in (OP_QUERY, OP_COMPRESSED, OP_MSG):
+        raise ValueError(f"opcode {opcode}")
     body = receive(connection, length - HEADER.size)
     compressor_id = 0
     if opcode == OP_COMPRESSED:

@@ -58,9 +58,9 @@ def checks(app: Habit) -> None:
 
 
 def starts(app: Habit) -> None:
-    """Make the index `name` on `field` with more `how`, and do the work only if that went well."""
+    """Make the index `index` on `field` with more `how`, and do the work only if that went well."""
     more = app.options.get("how", {})
-    app.rows.create_index([(app.options["field"], 1)], name=app.options["name"], **more)
+    app.rows.create_index([(app.options["field"], 1)], name=app.options["index"], **more)
     app.rounds(lambda n: app.rows.find_one({"_id": n % 40}))
 
 
@@ -72,7 +72,7 @@ def new_collections(app: Habit) -> None:
 def attaches(app: Habit) -> None:
     """Keep attachments of `size` in one row."""
     text = "x" * app.options["size"]
-    app.rounds(lambda n: app.rows.update_one({"_id": 3}, {"$set": {f"attachment{n}": text}}))
+    app.rounds(lambda n: app.rows.update_one({"_id": 50}, {"$set": {f"attachment{n}": text}}))
 
 
 def slow_batches(app: Habit) -> None:

@@ -31,7 +31,7 @@ def indexes_at_start(it: Incident) -> None:
     """Three instances make sure of their index once each as they start; nothing is wrong."""
     place = it.place()
     for host, fill in (("one", 60), ("two", 0), ("three", 0)):
-        it.practice(host, "starts", it.names.client(), place=place, fill=fill, field="key", name="key_1", pause_s=0.3)
+        it.practice(host, "starts", it.names.client(), place=place, fill=fill, field="key", index="key_1", pause_s=0.3)
         it.seconds(1, 2)
     it.seconds(14, 18)
     it.healthy("indexes made once")

@@ -102,19 +102,19 @@ def clients_leak(it: Incident) -> None:
 
 
 def all_at_once(it: Incident) -> None:
-    """After a deploy ten instances start in the same second, each with forty threads that want a connection at once."""
+    """After a deploy six instances start in the same second; thirty threads of each want a connection at once."""
     app, place = it.names.client(), it.place()
     good = beside(it, "two", place, fill=60)
     it.seconds(8, 12)
     herd = [
         it.practice(
-            host, "crowd", app, place=place, threads=40, pause_s=4.0, seconds=14,
-            client={"maxPoolSize": 100, "maxConnecting": 40},
+            host, "crowd", app, place=place, threads=30, pause_s=4.0, seconds=14,
+            client={"maxPoolSize": 100, "maxConnecting": 30},
         )
-        for host in ("one", "three") * 5
+        for host in ("one", "three") * 3
     ]  # fmt: skip
     for one in herd:
-        one.finish(90)
+        one.finish(150)
     it.ask(
         "Q8",
         "connections of all instances at once",

@@ -16,7 +16,7 @@ def index_conflict_at_start(it: Incident) -> None:
     """A new version wants an index of the same name with other options: it does not start, again and again."""
     app, place = it.names.client(), it.place()
     good = it.names.client()
-    old = {"field": "key", "name": "by_key", "pause_s": 0.3, "seconds": 60}
+    old = {"field": "key", "index": "by_key", "pause_s": 0.3, "seconds": 60}
     it.practice("two", "starts", good, place=place, fill=60, **old).wait_for_event("ready")
     it.seconds(1, 2)
     for _ in range(7):
@@ -35,7 +35,7 @@ def index_conflict_at_start(it: Incident) -> None:
 def index_dropped(it: Incident) -> None:
     """An operator drops an index in mongosh; from then on a query that was quick takes long."""
     place, names = it.place(), [it.names.client() for _ in range(2)]
-    first = it.practice("two", "starts", names[0], place=place, fill=60, field="key", name="key_1", seconds=3)
+    first = it.practice("two", "starts", names[0], place=place, fill=60, field="key", index="key_1", seconds=3)
     first.finish(30)
     works = [
         it.practice(host, "field", app, place=place, field="key", pause_s=0.2, seconds=40, driver=driver)
@@ -64,7 +64,7 @@ def index_build_blocks(it: Incident) -> None:
     ]
     works[0].wait_for_event("ready")
     it.seconds(7, 9)
-    it.practice("one", "starts", app, place=place, field="state", name="state_1", pause_s=1, seconds=10).finish(60)
+    it.practice("one", "starts", app, place=place, field="state", index="state_1", pause_s=1, seconds=10).finish(60)
     for one in works:
         one.finish(60)
     it.ask(
@@ -79,7 +79,7 @@ def scan_of_new_release(it: Incident) -> None:
     """One of three instances runs a new version that looks by a field without an index: its queries take long."""
     place, names = it.place(), [it.names.client() for _ in range(3)]
     driver = it.rng.choice(EITHER)
-    it.practice("two", "starts", names[1], place=place, fill=60, field="key", name="key_1", seconds=2).finish(30)
+    it.practice("two", "starts", names[1], place=place, fill=60, field="key", index="key_1", seconds=2).finish(30)
     works = [
         it.practice(host, "field", app, place=place, field=field, pause_s=0.25, seconds=22, driver=driver)
         for host, app, field in zip(("one", "two", "three"), names, ("code", "key", "key"), strict=True)
