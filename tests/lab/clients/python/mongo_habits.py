@@ -37,11 +37,17 @@ class Habit:
         self.rows = self.client[database][collection]
 
     def fill(self) -> None:
-        """Insert rows of some size."""
+        """Insert rows of some size, with text that hardly compresses where `noise` is asked for."""
         number, size = self.options.get("fill", 0), self.options.get("size", 20)
         for first in range(0, number, 1000):
             wanted = range(first, min(number, first + 1000))
-            self.rows.insert_many([{"_id": n, "key": n % 50, "state": "done", "text": "x" * size} for n in wanted])
+            texts = [self.rng.randbytes(size // 2).hex() if self.options.get("noise") else "x" * size for _ in wanted]
+            self.rows.insert_many(
+                [
+                    {"_id": n, "key": n % 50, "state": "done", "text": text}
+                    for n, text in zip(wanted, texts, strict=True)
+                ]
+            )
 
     def rounds(self, work: Callable[[int], object]) -> None:
         """Do it again and again, whatever comes of it."""

@@ -86,6 +86,11 @@ def slow_batches(app: Habit) -> None:
     app.rounds(walk)
 
 
+def dumps(app: Habit) -> None:
+    """Read all rows, `batch` at a time, as quickly as they come."""
+    app.rounds(lambda n: sum(1 for _ in app.rows.find({}, batch_size=app.options["batch"])))
+
+
 def thinks(app: Habit) -> None:
     """Change a row in a transaction, ask something that takes `think_s`, and commit."""
 
@@ -175,8 +180,8 @@ def tails_quickly(app: Habit) -> None:
 
 
 WORKS = {work.__name__: work for work in (
-    commands, field, checks, starts, new_collections, attaches, slow_batches, thinks, hot, leaks, crowd, orders_again,
-    tails_empty, tails_quickly, watches, concerned, bulk, causal, in_all_rows, unclaimed,
+    commands, field, checks, starts, new_collections, attaches, slow_batches, dumps, thinks, hot, leaks, crowd,
+    orders_again, tails_empty, tails_quickly, watches, concerned, bulk, causal, in_all_rows, unclaimed,
 )}  # fmt: skip
 
 

@@ -94,12 +94,11 @@ def dump_fills_line(it: Incident) -> None:
     ]
     works[1].wait_for_event("ready")
     it.practice(
-        "one", "slow_batches", it.names.client(), place=place, fill=1500, size=2000, think_s=0, seconds=0.1
+        "one", "dumps", it.names.client(), place=place, fill=1500, size=2000, noise=True, batch=400, seconds=0.1
     ).finish(60)
-    with slow_link.sends_slowly(it.hosts, "server", 4000):
+    with slow_link.sends_slowly(it.hosts, "server", 2500):
         it.seconds(6, 8)
-        dump = [{"find": place.partition(".")[2], "batchSize": 1500}]
-        it.practice("site", "commands", app, place=place, commands=dump, seconds=14).finish(60)
+        it.practice("site", "dumps", app, place=place, batch=400, seconds=14).finish(60)
         for one in works:
             one.finish(60)
     it.ask(
@@ -120,7 +119,7 @@ def thin_line(it: Incident) -> None:
     """One of three hosts gets no more than 20 kilobytes a second; its answers are as large as those of the others."""
     place, names = it.place(), [it.names.client() for _ in range(3)]
     driver = it.rng.choice(EITHER)
-    first = it.habit("two", "asks", names[1], place=place, fill=100, size=9000, pause_s=0.2, seconds=26, driver=driver)
+    first = it.habit("two", "asks", names[1], place=place, fill=60, size=24_000, noise=True, pause_s=0.2, seconds=26)
     first.wait_for_event("ready")
     with slow_link.gets_slowly(it.hosts, "one", 160):
         for host, app in (("one", names[0]), ("three", names[2])):
