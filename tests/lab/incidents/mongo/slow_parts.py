@@ -201,9 +201,9 @@ def server_restarts(it: Incident) -> None:
     assert it.server is not None
     names = [it.names.client() for _ in range(3)]
     works = [
-        it.practice(host, work, app, driver=driver, pause_s=0.2, seconds=42)
+        it.practice(host, work, app, driver=driver, concern={}, pause_s=0.2, seconds=42)
         for host, app, driver, work in zip(
-            ("one", "two", "three"), names, ("node", "go", "pymongo"), ("inserts", "adds", "bulk"), strict=True
+            ("one", "two", "three"), names, ("node", "go", "pymongo"), ("inserts", "adds", "concerned"), strict=True
         )
     ]
     it.seconds(6, 8)
