@@ -32,7 +32,8 @@ class Cursor:
 class Limits:
     """What a server allows and how long its work takes; None: no limit. Times in s.
 
-    scan_s: of a find by fields that no index begins with, where there are or were indexes. build_s: of an index, in which nobody else is served.
+    scan_s: of a find by fields that no index begins with, in a collection that has or had indexes. build_s: of an
+    index, in which nobody else is served.
     """
 
     cursor_s: float | None = None  # as cursorTimeoutMillis
