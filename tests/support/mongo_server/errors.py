@@ -24,6 +24,8 @@ NAMES = {
     189: "PrimarySteppedDown",
     251: "NoSuchTransaction",
     286: "ChangeStreamHistoryLost",
+    292: "QueryExceededMemoryLimitNoDiskUseAllowed",
+    8000: "AtlasError",
     10107: "NotWritablePrimary",
     11000: "DuplicateKey",
     11600: "InterruptedAtShutdown",

@@ -25,6 +25,12 @@ def key_of(value: Any) -> bytes:
     return bson.encode({"": value})
 
 
+def duplicate(namespace: str, names: list[str], values: list[Any]) -> CommandError:
+    """Return the error of a value that is there already."""
+    shown = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
+    return CommandError(11000, f"E11000 duplicate key error collection: {namespace} dup key: {{ {shown} }}")
+
+
 @dataclass
 class Transaction:
     """Changes that wait for commitTransaction: per namespace and key the document, or None for a deleted one."""
@@ -92,14 +98,13 @@ class Store:
         """Add a document; CommandError 11000 if its _id or a unique index's value is there already."""
         changes = {} if transaction is None else transaction.changes.get(namespace, {})
         key = key_of(document["_id"])
-        unique = [list(index["key"]) for index in self.indexes.get(namespace, ()) if index.get("unique")]
+        # By its key: a look at all documents would make each insert into a large collection slow.
         if changes.get(key, None if key in changes else self._documents.get(namespace, {}).get(key)) is not None:
-            unique.append(["_id"])  # by its key, as a look at all documents would make a large collection slow
-        for names in unique:
+            raise duplicate(namespace, ["_id"], [document["_id"]])
+        for names in [list(index["key"]) for index in self.indexes.get(namespace, ()) if index.get("unique")]:
             values = [document.get(name) for name in names]
             if any([one.get(name) for name in names] == values for one in self.read(namespace, transaction)):
-                shown = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
-                raise CommandError(11000, f"E11000 duplicate key error collection: {namespace} dup key: {{ {shown} }}")
+                raise duplicate(namespace, names, values)
         self.put(namespace, document["_id"], document, transaction)
 
     def put(self, namespace: str, identity: Any, document: Document | None, transaction: Transaction | None) -> None:

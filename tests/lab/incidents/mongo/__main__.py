@@ -35,6 +35,7 @@ from tests.lab.incidents.mongo import (
     odd_but_fine,
     one_document,
     rash,
+    refusals,
     refused,
     rhythm,
     schema,
@@ -67,7 +68,7 @@ FAULTS: tuple[Fault, ...] = (
 BY_QUESTION: tuple[Fault, ...] = (
     *no_effect.FAULTS, *one_document.FAULTS, *refused.FAULTS, *ended.FAULTS, *waits.FAULTS, *growing.FAULTS,
     *habits.FAULTS, *everyday_work.FAULTS, *limits.FAULTS, *schema.FAULTS, *rash.FAULTS, *rhythm.FAULTS,
-    *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *odd_but_fine.FAULTS,
+    *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *refusals.FAULTS, *odd_but_fine.FAULTS,
 )  # fmt: skip
 # Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
 # grows with all rows of the collection.
