@@ -87,7 +87,7 @@ def _who(row: Row) -> tuple[str, str]:
 
 
 def _rate(row: Row) -> float:
-    return row["requests"] * NS_PER_S / max((row["ts_last"] or row["ts"]) - row["ts"], NS_PER_S)
+    return float(row["requests"] * NS_PER_S / max((row["ts_last"] or row["ts"]) - row["ts"], NS_PER_S))
 
 
 def _waits_less(row: Row, most_ms: float) -> bool:
