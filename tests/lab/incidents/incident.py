@@ -11,6 +11,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,6 +149,17 @@ class Incident:
         server = kafka.Kafka(settings=settings, cluster_id=cluster_id)
         running = server.running([self.world.hosts[host]], self.world.directory / f"{self.name}-{cluster_id[-3:]}")
         return host, self._stack.enter_context(running).nodes[0]
+
+    def brokers(self, count: int, *settings: str) -> tuple[list[str], tuple[kafka.Node, ...]]:
+        """Start a cluster of the incident's own; return its hosts and brokers."""
+        hosts = [self.new_host() for _ in range(count)]
+        server = kafka.Kafka(brokers=count, started=0, settings=settings, cluster_id=SECOND_CLUSTER_ID)
+        running = server.running([self.world.hosts[one] for one in hosts], self.world.directory / f"{self.name}-own")
+        nodes = self._stack.enter_context(running).nodes
+        # A quorum needs its nodes at once, and a child dies with the thread that started it.
+        pool = self._stack.enter_context(ThreadPoolExecutor(count))
+        list(pool.map(lambda node: node.start(), nodes))
+        return hosts, nodes
 
     def start(self, name: str, host: str, command: Sequence[str]) -> Process:
         """Start any program; it ends with the incident at the latest."""

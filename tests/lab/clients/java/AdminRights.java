@@ -46,13 +46,13 @@ final class AdminRights {
             new ClientQuotaAlteration.Op("producer_byte_rate", null))))).all());
     }
 
-    /** Lets the client id entity=C, or the user entity=C with kind=user, produce rate=N bytes a second. */
+    /** Lets the client id entity=C, or the user entity=C with kind=user, produce rate=N bytes a second; limit= names another. */
     static void quota(Lab.Words words) throws Exception {
         try (Admin admin = Admin.create(words.settings())) {
             ClientQuotaEntity entity = new ClientQuotaEntity(Map.of(
                 words.values().getOrDefault("kind", ClientQuotaEntity.CLIENT_ID), words.get("entity")));
             AdminWork.done("quota", admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(
-                new ClientQuotaAlteration.Op("producer_byte_rate", Double.valueOf(words.get("rate"))))))).all());
+                new ClientQuotaAlteration.Op(words.values().getOrDefault("limit", "producer_byte_rate"), Double.valueOf(words.get("rate"))))))).all());
         }
     }
 

@@ -63,7 +63,11 @@ def member(words: Words, **more: Any) -> AIOKafkaConsumer:
 
 
 async def work(words: Words, stop: asyncio.Event) -> None:
-    """Read topics=A,B of group=G with handle_ms=N for each record; target=T: write each record there as it is."""
+    """Read topics=A,B of group=G with handle_ms=N for each record; target=T: write each record there as it is.
+
+    slow_after_s=N: from then on each record takes slow_ms=N.
+    """
+    turn, handle_s = time.monotonic() + float(words.get("slow_after_s", "inf")), int(words.get("handle_ms", 0)) / 1000
     consumer = member(words, auto_commit_interval_ms=1000)
     producer = AIOKafkaProducer(**common(words)) if "target" in words else None
     if producer is not None:
@@ -74,7 +78,10 @@ async def work(words: Words, stop: asyncio.Event) -> None:
             for record in batch:
                 if producer is not None:
                     await producer.send(words["target"], record.value, record.key)
-                await asyncio.sleep(int(words.get("handle_ms", 0)) / 1000)
+                if time.monotonic() > turn:
+                    turn, handle_s = float("inf"), int(words["slow_ms"]) / 1000
+                    emit(event="slow")
+                await asyncio.sleep(handle_s)
     await consumer.stop()
     if producer is not None:
         await producer.stop()

@@ -48,3 +48,20 @@ def raw(it: Incident, work: str, *words: str, broker: str | None = None) -> Call
     """Return how to run a work of raw_client."""
     server = f"broker={broker or it.world.endpoint.partition(',')[0]}"
     return lambda name: clients.python_command("raw_client", work, server, f"client_id={name}", *words)
+
+
+def habit(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of librdkafka_habits."""
+    server = f"bootstrap.servers={broker or it.world.endpoint}"
+    return lambda name: clients.python_command("librdkafka_habits", work, server, f"client.id={name}", *words)
+
+
+def kafka_python_habit(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of kafka_python_habits."""
+    server = f"broker={broker or it.world.endpoint.partition(',')[0]}"
+    return lambda name: clients.python_command("kafka_python_habits", work, server, f"client_id={name}", *words)
+
+
+def raw_habit(work: str, broker: str, *words: str) -> Callable[[str], list[str]]:
+    """Return how to run a work of raw_habits."""
+    return lambda name: clients.python_command("raw_habits", work, f"broker={broker}", f"client_id={name}", *words)
