@@ -1,4 +1,4 @@
-"""A path on which large packets are lost and small ones pass: its MTU is smaller than its ends know, and nobody says so.
+"""A path on which large packets are lost and small ones pass: its MTU is smaller than its ends know.
 
 In: a host, a client's address. Out: all passes again when the block ends. The kernel does it (tc, classic BPF).
 A capture at the host's interface sees the large packets that come in before they are dropped.

@@ -38,7 +38,8 @@ def one_broker_starved(it: Incident) -> None:
     it.is_told(
         "one of three brokers is slow", {"server": slow.endpoint, "node": slow.number},
         [told.any_of(told.name(slow.host.address), f"(?:broker|node|server) {slow.number}")],
-        r"slow|latenc|took|takes|stood still|stall|late|longer|seconds? to|answer|respon|\d+ m?s\b", affected=[feed, member],
+        r"slow|latenc|took|takes|stood still|stall|late|longer|seconds? to|answer|respon|\d+ m?s\b",
+        affected=[feed, member],
     )  # fmt: skip
     it.truth["cluster_wide"] = True
 
@@ -72,7 +73,7 @@ def broker_dies_again(it: Incident) -> None:
 
 @fault(world="cluster", backdrop_restart=False)
 def keeps_to_old_leader(it: Incident) -> None:
-    """A leader was restarted and another leads now: one producer goes on to write to the old one, refused (6) each time."""
+    """A leader was restarted and another leads now: one producer goes on to write to the old one, refused (6)."""
     topic = it.world.names.topic()
     it.start(
         "place", "ops",
@@ -128,7 +129,7 @@ def retention_shorter_than_pause(it: Incident) -> None:
 
 @fault(libraries=("kafka_python",))
 def retention_cut_by_operator(it: Incident) -> None:
-    """An operator sets retention.ms of a topic to two seconds, meaning hours: a slow reader loses what it had before it."""
+    """An operator sets retention.ms of a topic to two seconds: a slow reader loses what it had before it."""
     other, group = topic_of_seconds(it, 600_000), it.world.names.group()
     operator = {"client_id": it.world.names.client(), "host": it.new_host()}
     other.begin()

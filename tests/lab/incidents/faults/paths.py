@@ -17,7 +17,7 @@ CLOSED = r"clos|FIN|RST|reset|end(?:s|ed)|dropp|disconnect|short|lived|after (?:
 
 @fault(libraries=("librdkafka",))
 def large_packets_lost(it: Incident) -> None:
-    """A tunnel on a client's path takes smaller packets than its ends know: large requests never arrive, small ones do."""
+    """A tunnel on a client's path takes smaller packets than its ends know: large requests never arrive."""
     (topic,) = it.topics(2)
     it.begin()
     feed = it.sender(topic, "rate=20")
@@ -101,7 +101,7 @@ def proxy_with_a_dead_target(it: Incident) -> None:
 
 @fault(libraries=("librdkafka", "franz"), backdrop_restart=False)
 def balancer_before_brokers(it: Incident) -> None:
-    """Both brokers advertise a balancer's address: each connection ends at any of them, half of the requests at the wrong."""
+    """Both brokers advertise a balancer's address: half of the requests reach the wrong one."""
     front = it.new_host()
     place = f"{it.world.hosts[front].address}:{kafka.PORT}"
     inside = 9091
@@ -128,7 +128,8 @@ def balancer_before_brokers(it: Incident) -> None:
     it.seconds(34, 38)
     it.is_told(
         "all brokers advertise the address of a balancer: requests reach the wrong one", {"server": place},
-        [told.any_of(told.name(it.world.hosts[front].address), told.name(topic), *(told.client(x) for x in (feed, *members)))],
+        [told.any_of(told.name(it.world.hosts[front].address), told.name(topic),
+                     *(told.client(one) for one in (feed, *members)))],
         r"NOT_LEADER|not the leader|leader|NOT_COORDINATOR|coordinator|balanc|wrong broker|same address|one address"
         r"|advertis|several brokers|two brokers",
         affected=[feed, *members], topic=topic,

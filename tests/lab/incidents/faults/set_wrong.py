@@ -81,7 +81,8 @@ def more_copies_than_brokers(it: Incident) -> None:
     bad = it.add(programs.habit(it, "makes_again", f"topic={name}", "copies=3", "every_s=2"), "librdkafka")
     it.seconds(22, 26)
     it.is_told(
-        "a topic with three replicas cannot be made on one broker", bad, [told.any_of(told.client(bad), told.name(name))],
+        "a topic with three replicas cannot be made on one broker", bad,
+        [told.any_of(told.client(bad), told.name(name))],
         r"INVALID_REPLICATION_FACTOR|replication|replicas|\b38\b|refus|reject|CreateTopics", affected=[bad],
         never=[told.client(feed)], topic=name,
     )  # fmt: skip

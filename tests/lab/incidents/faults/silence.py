@@ -11,8 +11,8 @@ from tests.lab.incidents.faults.ended import Other
 from tests.lab.incidents.incident import Incident
 
 NOT_READ = (
-    r"not read|never|nobody|no member|no one|reads? none|unread|without (?:a )?(?:reader|member)|not (?:been )?(?:fetched"
-    r"|consumed|assigned)|empty|behind|lag|left|no longer|stopped|skipped|missed|gap"
+    r"not read|never|nobody|no member|no one|reads? none|unread|without (?:a )?(?:reader|member)|not (?:been )?"
+    r"(?:fetched|consumed|assigned)|empty|behind|lag|left|no longer|stopped|skipped|missed|gap"
 )
 STOPPED = (
     r"stopped|silent|no (?:more|new|further|records)|nothing|wrote|last|since|ceased|quiet|pause|stood|frozen|idle"
@@ -32,7 +32,8 @@ def feed_goes_silent(it: Incident) -> None:
     it.later(feeds[1].process.thaw)
     it.seconds(44, 50)
     it.is_told(
-        "a producer that wrote all the time is silent", feeds[1], [told.any_of(told.client(feeds[1]), told.name(topics[1]))],
+        "a producer that wrote all the time is silent", feeds[1],
+        [told.any_of(told.client(feeds[1]), told.name(topics[1]))],
         STOPPED, affected=[feeds[1], member], topic=topics[1],
         never=[told.accusing(feeds[0].client_id, feeds[2].client_id)],
     )  # fmt: skip
@@ -79,7 +80,8 @@ def group_renamed_with_latest(it: Incident) -> None:
     it.is_told(
         "a renamed group begins at the end: what was written in between is never read", after,
         [told.any_of(told.client(after), rf"(?<![\w.-]){old}")],
-        rf"{NOT_READ}|latest|log end|no (?:stored|committed) offset|new group|reset|begins|starts", affected=[feed, before, after],
+        rf"{NOT_READ}|latest|log end|no (?:stored|committed) offset|new group|reset|begins|starts",
+        affected=[feed, before, after],
         never=[r"(?i)an operator"],
     )  # fmt: skip
 
@@ -131,7 +133,7 @@ def downstream_slow_for_all(it: Incident) -> None:
 
 @fault(libraries=("java", "librdkafka"))
 def pauses_of_a_member(it: Incident) -> None:
-    """A member's process stands still for four seconds, again and again (its memory is full): shorter than its session."""
+    """A member's process stands still for four seconds, again and again: shorter than its session."""
     (topic,) = it.topics(4)
     group, library = it.world.names.group(), it.library("java", "librdkafka")
     it.begin()
@@ -199,7 +201,7 @@ def bootstrap_at_controller(it: Incident) -> None:
 
 @fault(libraries=("librdkafka",))
 def thirty_start_at_once(it: Incident) -> None:
-    """max.connection.creation.rate=4, and after a deployment 26 producers start at once: the broker is slow to let them in."""
+    """max.connection.creation.rate=4, and 26 producers start at once: the broker is slow to let them in."""
     other = Other(it, "max.connection.creation.rate=4")
     other.begin()
     good = other.around()
