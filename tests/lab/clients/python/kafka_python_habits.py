@@ -40,7 +40,7 @@ def busy_thread(words: dict[str, str]) -> None:
     consumer.seek_to_beginning(*places)
     emit(event="session")
     while not STOP.is_set():
-        consumer.poll(timeout_ms=300, max_records=50)
+        consumer.poll(timeout_ms=300, max_records=5000)
         STOP.wait(float(words["busy_s"]))
     consumer.close(autocommit=False)
 

@@ -22,7 +22,10 @@ def emit(**fields: object) -> None:
 
 
 def keeps_leader(words: dict[str, str]) -> None:
-    """Write to partition 0 of topic=T at the one broker that led it when the program was set up, whatever it says."""
+    """Write to partition 0 of topic=T at the one broker that led it when the program was set up, whatever it says.
+
+    pause_s=N: how long it waits where it is lost before it connects again.
+    """
     number, told, ready = 0, False, False
     connection: raw_client.Connection | None = None
     while not STOP.wait(0.25):
@@ -34,7 +37,7 @@ def keeps_leader(words: dict[str, str]) -> None:
         except (OSError, SystemExit) as lost:
             emit(event="lost", error=repr(lost))
             connection = None
-            STOP.wait(0.5)
+            STOP.wait(float(words.get("pause_s", 0.5)))
             continue
         number += raw_client.RECORDS_IN_BATCH
         if not ready:

@@ -145,13 +145,18 @@ def balancer_before_brokers(it: Incident) -> None:
     it.truth["cluster_wide"] = True
 
 
-@fault(libraries=("librdkafka",), backdrop_restart=False)
+@fault(backdrop_restart=False)
 def reconnects_without_backoff(it: Incident) -> None:
-    """A broker is away for fourteen seconds; one client has reconnect.backoff.ms=0 and knocks without a pause."""
+    """A broker is away for a while; one client of three knocks again without a pause."""
     other = Other(it)
     other.begin()
-    good = other.around()
-    bad = it.sender(other.topic, "rate=10", "reconnect.backoff.ms=0", "reconnect.backoff.max.ms=0", broker=other.broker)
+    good = [
+        it.sender(other.topic, "rate=20", broker=other.broker),
+        it.member(it.world.names.group(), [other.topic], "franz", broker=other.broker),
+    ]
+    bad = it.add(programs.raw_habit("keeps_leader", other.broker, f"topic={other.topic}", "pause_s=0.004"), "our own",
+                 topics=(other.topic,))  # fmt: skip
+    bad.process.wait_for_event("session", timeout_s=30)
     it.seconds(7, 8)
     it.from_now()
     other.node.stop()

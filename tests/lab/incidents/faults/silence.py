@@ -165,7 +165,7 @@ def thread_too_busy_to_read(it: Incident) -> None:
     it.from_now()
     bad = it.add(
         programs.kafka_python_habit(it, "busy_thread", f"topic={topic}", "partitions=0,1", "busy_s=7",
-                                    "max_partition_fetch_bytes=6000000", "fetch_max_bytes=12000000",
+                                    "max_partition_fetch_bytes=2000000", "fetch_max_bytes=4000000",
                                     "receive_buffer_bytes=65536"),
         "kafka_python", topics=(topic,),
     )  # fmt: skip
