@@ -133,3 +133,24 @@ def reader_far_away(it: Incident) -> None:
     it.member(it.world.names.group(), [topic], "franz")
     it.seconds(26, 30)
     it.healthy(f"a reader and a producer are far from the broker's port {kafka.PORT}")
+
+
+@fault()
+def codec_changed_under_old_reader(it: Incident) -> None:
+    """A producer is deployed with zstd instead of lz4; a reader set to Kafka 1.0 asks as before and reads all of it."""
+    (topic,) = it.topics(2)
+    group, program = it.world.names.group(), clients.go_program("go_sarama")
+    it.begin()
+    before = it.sender(topic, "rate=30", "compression.codec=lz4", "linger.ms=20")
+    it.member(it.world.names.group(), [topic], "librdkafka")
+    old = it.add(
+        lambda name: [program, "consume", "-broker", it.world.endpoint, "-client-id", name, "-group", group, "-topic",
+                      topic, "-protocol", "1.0.0"],
+        "sarama", group=group, topics=(topic,),
+    )  # fmt: skip
+    old.process.wait_for_event("session", timeout_s=40)
+    it.seconds(8, 9)
+    before.process.terminate()
+    it.sender(topic, "rate=30", "compression.codec=zstd", "linger.ms=20", host=before.host, client_id=before.client_id)
+    it.seconds(16, 19)
+    it.healthy("a producer changes from lz4 to zstd under an old reader")

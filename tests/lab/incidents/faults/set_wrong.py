@@ -111,34 +111,6 @@ def note_of_commit_too_long(it: Incident) -> None:
     )  # fmt: skip
 
 
-@fault(libraries=("sarama",))
-def zstd_to_old_reader(it: Incident) -> None:
-    """A producer compresses with zstd now, and a reader is set to version 1.0: UNSUPPORTED_COMPRESSION_TYPE (76)."""
-    (topic,) = it.topics(2)
-    group = it.world.names.group()
-    program = clients.go_program("go_sarama")
-    it.begin()
-    before = it.sender(topic, "rate=30", "compression.codec=lz4", "linger.ms=20")
-    good = it.member(it.world.names.group(), [topic], "librdkafka")
-    bad = it.add(
-        lambda name: [program, "consume", "-broker", it.world.endpoint, "-client-id", name, "-group", group, "-topic",
-                      topic, "-protocol", "1.0.0"],
-        "sarama", group=group, topics=(topic,),
-    )  # fmt: skip
-    bad.process.wait_for_event("session", timeout_s=40)
-    it.seconds(8, 9)
-    before.process.terminate()
-    it.from_now()
-    feed = it.sender(topic, "rate=30", "compression.codec=zstd", "linger.ms=20", host=before.host,
-                     client_id=before.client_id)  # fmt: skip
-    it.seconds(22, 25)
-    it.is_told(
-        "a reader asks with a version that knows no zstd", bad, [told.any_of(told.client(bad), told.name(group))],
-        r"compress|zstd|UNSUPPORTED_COMPRESSION_TYPE|\b76\b|version", affected=[feed, bad],
-        never=[told.client(good)], topic=topic,
-    )  # fmt: skip
-
-
 @fault(libraries=("librdkafka",))
 def seconds_for_milliseconds(it: Incident) -> None:
     """A new service gives record times in seconds where Kafka wants milliseconds: its records are of January 1970."""
