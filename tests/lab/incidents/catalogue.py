@@ -14,7 +14,7 @@ from tests.lab.incidents.incident import Incident
 FAULTS_IN = (
     *("members", "offsets", "commits", "healthy", "producers", "entry", "network", "shares"),
     *("stands_still", "refusals", "repeats", "ended", "waits", "goes_back", "content", "everyday"),
-    *("wasted", "set_wrong", "paths", "silence", "doubles", "nodes", "odd_but_well"),
+    *("wasted", "set_wrong", "paths", "silence", "doubles", "nodes", "two_clusters", "odd_but_well"),
 )  # fmt: skip
 
 

@@ -44,14 +44,20 @@ final class Shares {
         Lab.emit("{\"event\":\"closed\",\"accepted\":" + accepted + ",\"released\":" + released + ",\"rejected\":" + rejected + "}");
     }
 
-    /** Reads topic=T until told to stop and gives back each time what begins with "poison". */
+    /** Reads topic=T until told to stop and gives back each time what begins with "poison"; hold_ms=N: works that long on what it got. */
     static void work(Lab.Words words) throws Exception {
+        long holdMs = Long.parseLong(words.values().getOrDefault("hold_ms", "0"));
         var settings = words.settings();
         settings.put("share.acknowledgement.mode", "explicit");
         try (var consumer = new KafkaShareConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(words.get("topic")));
             while (Lab.goesOn(0)) {
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+                var records = consumer.poll(Duration.ofMillis(200));
+                if (holdMs > 0 && !records.isEmpty()) {
+                    Lab.emit("{\"event\":\"working\",\"records\":" + records.count() + "}");
+                    Lab.goesOn(holdMs);
+                }
+                for (ConsumerRecord<String, String> record : records) {
                     boolean poison = record.value().startsWith("poison");
                     consumer.acknowledge(record, poison ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
                     if (poison) {

@@ -227,6 +227,22 @@ def elects(words: dict[str, str]) -> None:
     answer(AdminClient(settings_of(words)).elect_leaders(ElectionType.PREFERRED, places))
 
 
+def follows(words: dict[str, str]) -> None:
+    """Follow partition 0 of topic=T without a group, readers=N times at once, as services read their settings."""
+    place = TopicPartition(words["topic"], 0, OFFSET_BEGINNING)
+    readers = []
+    for _ in range(int(words["readers"])):
+        readers.append(Consumer({"group.id": "none", "enable.auto.commit": False, **settings_of(words)}))
+        readers[-1].assign([place])
+        STOP.wait(0.3)
+    emit(event="session")
+    while not STOP.is_set():
+        for one in readers:
+            one.poll(0.05)
+    for one in readers:
+        one.close()
+
+
 def answer(future: object) -> None:
     """Say what was refused."""
     try:
@@ -238,7 +254,8 @@ def answer(future: object) -> None:
 WORKS = {
     one.__name__: one
     for one in (leaks, joins_for_each, looks_up, aborts, too_slow, tombstones, imports, bursts, seconds_for_ms,
-                sorts_out, makes_and_deletes, makes_again, alters, elects)
+                sorts_out, makes_and_deletes, makes_again, alters, elects,
+                follows)
 }  # fmt: skip
 
 

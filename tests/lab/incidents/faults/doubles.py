@@ -110,7 +110,6 @@ def one_record_kills_all(it: Incident) -> None:
         )
         for _ in range(3)
     ]  # fmt: skip
-    first = None
     for one in members:
         one.process.wait_for_event("session", timeout_s=40)
     it.from_now()

@@ -154,3 +154,15 @@ def codec_changed_under_old_reader(it: Incident) -> None:
     it.sender(topic, "rate=30", "compression.codec=zstd", "linger.ms=20", host=before.host, client_id=before.client_id)
     it.seconds(16, 19)
     it.healthy("a producer changes from lz4 to zstd under an old reader")
+
+
+@fault()
+def settings_read_by_all(it: Incident) -> None:
+    """Twenty-four services follow a topic of settings without a group; it changes now and then."""
+    (topic,) = it.topics(1, settings="cleanup.policy:compact")
+    it.begin()
+    it.add(programs.habit(it, "bursts", f"topic={topic}", "lines=3", "every_s=12"), "librdkafka", topics=(topic,))
+    for _ in range(4):
+        it.add(programs.habit(it, "follows", f"topic={topic}", "readers=6"), "librdkafka", topics=(topic,))
+    it.seconds(55, 62)
+    it.healthy("many services follow a topic of settings without a group")

@@ -148,3 +148,26 @@ def reader_throttled(it: Incident) -> None:
         "a quota throttles a reader: it falls behind", bad, [told.any_of(told.client(bad), told.name(group))],
         r"throttl|quota", affected=[feed, bad], never=[told.client(good)],
     )  # fmt: skip
+
+
+@fault(libraries=("java",))
+def fetch_waits_longer_than_client(it: Incident) -> None:
+    """fetch.max.wait.ms=6000 and request.timeout.ms=2000 on a quiet topic: the reader hangs up on each fetch."""
+    (topic,) = it.topics(2)
+    group = it.world.names.group()
+    it.begin()
+    feed = it.add(programs.habit(it, "bursts", f"topic={topic}", "lines=1", "every_s=11"), "librdkafka",
+                  topics=(topic,))  # fmt: skip
+    good = it.member(it.world.names.group(), [topic], "java", protocol="classic", session_ms=10_000)
+    it.from_now()
+    bad = it.member(group, [topic], "java", protocol="classic", session_ms=10_000,
+                    settings=("fetch.max.wait.ms=6000", "request.timeout.ms=2000"))  # fmt: skip
+    it.seconds(36, 42)
+    it.is_told(
+        "a reader's request timeout is shorter than its own fetch.max.wait.ms", bad,
+        [told.any_of(told.client(bad), told.name(group))],
+        r"time-?out|gave up|gives up|fetch|connect|clos|hang|unanswered|without an answer"
+        r"|after (?:about )?\d+(?:\.\d+)? s",
+        affected=[bad],
+        never=[told.client(good), told.client(feed), r"(?i)(?:broker|server) (?:was frozen|stood still)"],
+    )  # fmt: skip

@@ -1,0 +1,30 @@
+"""Clients between two clusters."""
+
+from __future__ import annotations
+
+from tests.lab.incidents import told
+from tests.lab.incidents.catalogue import fault
+from tests.lab.incidents.faults import programs
+from tests.lab.incidents.incident import SECOND_CLUSTER_ID, Incident
+
+
+@fault(backdrop_restart=False)
+def bootstrap_of_two_clusters(it: Incident) -> None:
+    """bootstrap.servers names a broker of production and one of staging: each start of a job is at one or the other."""
+    (topic,) = it.topics(2)
+    _, staging = it.second_cluster()
+    it.operate("create", f"topics={topic}:2", "copies=1", broker=staging)
+    it.begin(everywhere=True)
+    feed = it.sender(topic, "rate=20")
+    test = it.sender(topic, "rate=2", "rounds=1", broker=staging)
+    it.from_now()
+    both = f"{it.world.endpoint},{staging}"
+    bad = it.add(programs.kafkajs(it, "looks", f"topic={topic}", "pause_ms=2500", broker=both), "kafkajs",
+                 topics=(topic,))  # fmt: skip
+    it.seconds(32, 36)
+    it.is_told(
+        "a client has brokers of two clusters in its bootstrap list", bad, [told.any_of(told.client(bad), "cluster")],
+        rf"two clusters|cluster ids?|different clusters|another cluster|other cluster|{SECOND_CLUSTER_ID}|both cl",
+        affected=[bad, feed, test],
+    )  # fmt: skip
+    it.truth["cluster_wide"] = True
