@@ -7,7 +7,7 @@ from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.faults import programs
 from tests.lab.incidents.incident import Incident
 
-TWICE = r"twice|again|duplicat|same (?:records|values|content|batch)|identical|both|copies"
+TWICE = r"twice|again|duplicat|same (?:records|values|content|batch)|identical|both|copies|second time|repeat"
 
 
 @fault(libraries=("librdkafka",))

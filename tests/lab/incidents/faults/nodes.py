@@ -95,7 +95,7 @@ def keeps_to_old_leader(it: Incident) -> None:
     it.seconds(18, 22)
     it.is_told(
         "a producer goes on to write to a broker that does not lead any more", bad, [told.client(bad)],
-        r"leader|NOT_LEADER|stale|old|metadata|refus|again|\b6\b", affected=[bad, good], topic=topic, partition=0,
+        r"lead|NOT_LEADER|stale|old|metadata|refus|again|\b6\b", affected=[bad, good], topic=topic, partition=0,
     )  # fmt: skip
     it.truth["cluster_wide"] = True
 
