@@ -217,14 +217,16 @@ def alters(words: dict[str, str]) -> None:
     name, _, value = words["set"].partition(":")
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     place = ConfigResource(ResourceType.TOPIC, words["topic"], incremental_configs=[entry])
-    for done in AdminClient(settings_of(words)).incremental_alter_configs([place]).values():
+    admin = AdminClient(settings_of(words))  # its answers end with it
+    for done in admin.incremental_alter_configs([place]).values():
         answer(done)
 
 
 def elects(words: dict[str, str]) -> None:
     """Let the preferred replicas of topic=T lead again, with its partitions=N."""
     places = [TopicPartition(words["topic"], number) for number in range(int(words["partitions"]))]
-    answer(AdminClient(settings_of(words)).elect_leaders(ElectionType.PREFERRED, places))
+    admin = AdminClient(settings_of(words))  # its answer ends with it
+    answer(admin.elect_leaders(ElectionType.PREFERRED, places))
 
 
 def follows(words: dict[str, str]) -> None:

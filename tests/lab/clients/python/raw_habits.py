@@ -26,9 +26,9 @@ def keeps_leader(words: dict[str, str]) -> None:
 
     pause_s=N: how long it waits where it is lost before it connects again.
     """
-    number, told, ready = 0, False, False
+    number, told, ready, pause_s = 0, False, False, 0.25
     connection: raw_client.Connection | None = None
-    while not STOP.wait(0.25):
+    while not STOP.wait(pause_s):
         try:
             if connection is None:
                 connection = raw_client.Connection(words["broker"], words["client_id"], 3)
@@ -37,8 +37,9 @@ def keeps_leader(words: dict[str, str]) -> None:
         except (OSError, SystemExit) as lost:
             emit(event="lost", error=repr(lost))
             connection = None
-            STOP.wait(float(words.get("pause_s", 0.5)))
+            pause_s = float(words.get("pause_s", 0.5))
             continue
+        pause_s = 0.25
         number += raw_client.RECORDS_IN_BATCH
         if not ready:
             ready = True
