@@ -154,7 +154,7 @@ def reconnects_without_backoff(it: Incident) -> None:
         it.sender(other.topic, "rate=20", broker=other.broker),
         it.member(it.world.names.group(), [other.topic], "franz", broker=other.broker),
     ]
-    bad = it.add(programs.raw_habit("keeps_leader", other.broker, f"topic={other.topic}", "pause_s=0.004"), "our own",
+    bad = it.add(programs.raw_habit("keeps_leader", other.broker, f"topic={other.topic}", "pause_s=0.01"), "our own",
                  topics=(other.topic,))  # fmt: skip
     bad.process.wait_for_event("session", timeout_s=30)
     it.seconds(7, 8)
