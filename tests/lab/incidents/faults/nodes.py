@@ -13,6 +13,7 @@ from tests.lab.incidents.incident import Client, Incident
 
 LOST = (
     r"delet|retention|log start|out of range|OFFSET_OUT_OF_RANGE|never read|lost|skipped|gone|missed|not read|expired"
+    r"|truncat|unread|gap|jump|no longer|keeps?\b|kept|reset"
 )
 CHECKED_EACH_SECOND = ("log.retention.check.interval.ms=1000", "log.initial.task.delay.ms=1000")
 
