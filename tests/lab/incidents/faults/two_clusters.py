@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.lab.incidents import told
 from tests.lab.incidents.catalogue import fault
-from tests.lab.incidents.faults import programs
 from tests.lab.incidents.incident import SECOND_CLUSTER_ID, Incident
 
 
@@ -19,9 +18,13 @@ def bootstrap_of_two_clusters(it: Incident) -> None:
     test = it.sender(topic, "rate=2", "rounds=1", broker=staging)
     it.from_now()
     both = f"{it.world.endpoint},{staging}"
-    bad = it.add(programs.kafkajs(it, "looks", f"topic={topic}", "pause_ms=2500", broker=both), "kafkajs",
-                 topics=(topic,))  # fmt: skip
-    it.seconds(32, 36)
+    client_id, host = it.world.names.client(), it.new_host()
+    started = []
+    for _ in range(8):
+        started.append(it.sender(topic, "rate=10", broker=both, client_id=client_id, host=host, wait=False))
+        it.seconds(3.5, 4.5)
+        started[-1].process.terminate()
+    bad = started[0]
     it.is_told(
         "a client has brokers of two clusters in its bootstrap list", bad, [told.any_of(told.client(bad), "cluster")],
         rf"two clusters|cluster ids?|different clusters|another cluster|other cluster|{SECOND_CLUSTER_ID}|both cl",
