@@ -1,4 +1,4 @@
-"""An operator's work that librdkafka's admin client does: rights, placed topics, leaders.
+"""An operator's work that librdkafka's admin client does: rights, placed topics, leaders, settings of topics.
 
 In: a work and NAME=VALUE words; a name with a dot is a librdkafka setting. Out: a JSON line on standard output.
 """
@@ -9,11 +9,15 @@ import json
 import sys
 from typing import Any
 
+from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
@@ -54,7 +58,24 @@ def leaders(admin: AdminClient, words: dict[str, str]) -> object:
     return {number: one.leader for number, one in found.partitions.items()}
 
 
-WORKS = {"deny": deny, "place": place, "leaders": leaders}
+def alter(admin: AdminClient, words: dict[str, str]) -> object:
+    """Set set=NAME:VALUE of topic=T."""
+    name, _, value = words["set"].partition(":")
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    place = ConfigResource(ResourceType.TOPIC, words["topic"], incremental_configs=[entry])
+    for future in admin.incremental_alter_configs([place]).values():
+        future.result(WAIT_S)
+    return None
+
+
+def elect(admin: AdminClient, words: dict[str, str]) -> object:
+    """Let the preferred replicas of topic=T lead again, with its partitions=N; say how it went for each."""
+    places = [TopicPartition(words["topic"], number) for number in range(int(words["partitions"]))]
+    found = admin.elect_leaders(ElectionType.PREFERRED, places).result(WAIT_S)
+    return {one.partition: str(error) for one, error in found.items()}
+
+
+WORKS = {"deny": deny, "place": place, "leaders": leaders, "alter": alter, "elect": elect}
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ import signal
 import sys
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, ElectionType, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from librdkafka_faults import STOP, consumer_of, emit, records, settings_of, subscribed, told
 
 WAIT_S = 10
@@ -38,8 +38,7 @@ def joins_for_each(words: dict[str, str]) -> None:
         consumer.subscribe(words["topics"].split(","))
         until = time.monotonic() + float(words["for_s"])
         while time.monotonic() < until and not STOP.is_set():
-            found = consumer.consume(20, timeout=0.2)
-            if found:
+            if consumer.consume(20, timeout=0.2):
                 consumer.commit(asynchronous=False)
         consumer.close()
         calls += 1
@@ -212,23 +211,6 @@ def makes_again(words: dict[str, str]) -> None:
     STOP.wait()
 
 
-def alters(words: dict[str, str]) -> None:
-    """Set set=NAME:VALUE of topic=T, once."""
-    name, _, value = words["set"].partition(":")
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    place = ConfigResource(ResourceType.TOPIC, words["topic"], incremental_configs=[entry])
-    admin = AdminClient(settings_of(words))  # its answers end with it
-    for done in admin.incremental_alter_configs([place]).values():
-        answer(done)
-
-
-def elects(words: dict[str, str]) -> None:
-    """Let the preferred replicas of topic=T lead again, with its partitions=N."""
-    places = [TopicPartition(words["topic"], number) for number in range(int(words["partitions"]))]
-    admin = AdminClient(settings_of(words))  # its answer ends with it
-    answer(admin.elect_leaders(ElectionType.PREFERRED, places))
-
-
 def follows(words: dict[str, str]) -> None:
     """Follow partition 0 of topic=T without a group, readers=N times at once, as services read their settings."""
     place = TopicPartition(words["topic"], 0, OFFSET_BEGINNING)
@@ -253,12 +235,9 @@ def answer(future: object) -> None:
         emit(event="refused", error=str(error))
 
 
-WORKS = {
-    one.__name__: one
-    for one in (leaks, joins_for_each, looks_up, aborts, too_slow, tombstones, imports, bursts, seconds_for_ms,
-                sorts_out, makes_and_deletes, makes_again, alters, elects,
-                follows)
-}  # fmt: skip
+WORKS = {one.__name__: one for one in (
+    leaks, joins_for_each, looks_up, aborts, too_slow, tombstones, imports, bursts, seconds_for_ms, sorts_out,
+    makes_and_deletes, makes_again, follows)}  # fmt: skip
 
 
 def main() -> None:

@@ -139,7 +139,7 @@ def retention_cut_by_operator(it: Incident) -> None:
                        settings=("max_poll_records=5",), broker=other.broker)  # fmt: skip
     it.seconds(13, 15)
     it.from_now()
-    command = programs.habit(it, "alters", f"topic={other.topic}", "set=retention.ms:2000", broker=other.broker)
+    command = programs.admin(it, "alter", f"topic={other.topic}", "set=retention.ms:2000", broker=other.broker)
     it.start("alter", operator["host"], command(operator["client_id"])).finish(60)
     it.seconds(20, 24)
     who = {"client_id": operator["client_id"], "address": it.world.hosts[operator["host"]].address}
@@ -162,7 +162,7 @@ def limit_lowered_by_operator(it: Incident) -> None:
     good: list[Client] = [it.sender(*it.topics(1), "rate=20")]
     it.seconds(9, 11)
     it.from_now()
-    command = programs.habit(it, "alters", f"topic={topic}", "set=max.message.bytes:1500")
+    command = programs.admin(it, "alter", f"topic={topic}", "set=max.message.bytes:1500")
     it.start("alter", operator["host"], command(operator["client_id"])).finish(60)
     it.seconds(18, 22)
     who = {"client_id": operator["client_id"], "address": it.world.hosts[operator["host"]].address}

@@ -65,3 +65,9 @@ def kafka_python_habit(it: Incident, work: str, *words: str, broker: str | None 
 def raw_habit(work: str, broker: str, *words: str) -> Callable[[str], list[str]]:
     """Return how to run a work of raw_habits."""
     return lambda name: clients.python_command("raw_habits", work, f"broker={broker}", f"client_id={name}", *words)
+
+
+def admin(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of librdkafka_admin."""
+    server = f"bootstrap.servers={broker or it.world.endpoint}"
+    return lambda name: clients.python_command("librdkafka_admin", work, server, f"client.id={name}", *words)
