@@ -112,11 +112,10 @@ def tombstones(words: dict[str, str]) -> None:
     """Write values for keys=N keys to topic=T, and after after_s=N seconds nothing but nulls for all of them."""
     producer = Producer(settings_of(words))
     emit(event="session")
-    keys, turn, number, told_it = int(words["keys"]), time.monotonic() + float(words["after_s"]), 0, False
+    keys, turn, number, gone = int(words["keys"]), time.monotonic() + float(words["after_s"]), 0, False
     while not STOP.wait(1 / float(words.get("rate", 40))):
-        gone = time.monotonic() > turn
-        if gone and not told_it:
-            told_it = True
+        if not gone and time.monotonic() > turn:
+            gone = True
             emit(event="nulls")
         producer.produce(words["topic"], None if gone else f"profile {number}", f"user-{number % keys}",
                          on_delivery=told)  # fmt: skip
