@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.covered import Spans, covered_until
 from wirewitness.analyser.analysis.masking import masked_column
 from wirewitness.analyser.analysis.responses import OF_ENDS, answer_due, late
 from wirewitness.analyser.base import compute as pc
@@ -264,13 +265,13 @@ def with_first_packets(flows: pa.Table, files: Sequence[str], logs: Collection[i
     return flows
 
 
-def with_ends(flows: pa.Table, last_ns: int | None) -> pa.Table:
-    """The flows table with `observed_until`; last_ns: time of the last packet of all captures.
+def with_ends(flows: pa.Table, spans: Spans) -> pa.Table:
+    """The flows table with `observed_until`; spans: what the captures cover (`covered.py`).
 
     It holds until when a flow was looked at that a limit ended.
     """
     ended, closed = (pc.cast(flows.column(name), pa.int64()) for name in ("ts_last", "ts_closed"))
-    later = pc.max_element_wise(ended, pa.scalar(last_ns, pa.int64()))
+    later = covered_until(ended.combine_chunks(), spans)
     field = flows.schema.field("observed_until")
     ended_early = pc.cast(flows.column(field.name), pa.int64())
     until = pc.if_else(pc.is_valid(closed), closed, pc.coalesce(ended_early, later))

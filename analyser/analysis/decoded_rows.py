@@ -21,6 +21,7 @@ from wirewitness.analyser.analysis.build import (
     with_ends,
     with_first_packets,
 )
+from wirewitness.analyser.analysis.covered import covered
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.base.words import count
@@ -101,9 +102,9 @@ class DecodedRows:
 
     def flows(self, connect: Callable[[], duckdb.DuckDBPyConnection]) -> pa.Table:
         """The flows with FLOW, sorted by that; asked for once and first. connect: called where logs are joined."""
-        ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
+        spans = covered((stats.ts_first_ns, stats.ts_last_ns) for stats in self._decoded.captures)
         flows = with_first_packets(self._decoded.take_flows(), self.files, self.logs)
-        flows = with_ends(flows, max(ends_ns, default=None))
+        flows = with_ends(flows, spans)
         flows = self._with_identities(self._joined_with_logs(connect, flows))
         self._duplicates = duplicate_flows(flows)
         return flows

@@ -76,7 +76,7 @@ _FLOWS = Table(
         Column(
             "observed_until",
             "time",
-            "until when more of it would have been seen: until it was closed or given up, else until the capture ends",
+            "until when more of it would have been seen: until it was closed or given up, else until the capture ends, or what the captures cover without a break",
             "flow",
             unit="UTC",
         ),

@@ -1,4 +1,4 @@
-"""What only all connections together tell: clusters, names of topic ids, the end of the captures.
+"""What only all connections together tell: clusters, names of topic ids, what the captures cover.
 
 In: what the decode stage left of all shards. Out: `Common`, and the clusters of each shard's flows beside its rows.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.covered import Spans, covered
 from wirewitness.analyser.archive.dataset.bounds import COMMON
 from wirewitness.analyser.archive.dataset.manifest import InputFile
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
@@ -37,12 +39,12 @@ CLUSTER = "cluster_id"
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What only all shards together tell. files: labels by number. logs: numbers of request logs. last_ns: the time of
-    the last packet of all."""
+    """What only all shards together tell. files: labels by number. logs: numbers of request logs. covered: see
+    `analysis/covered.py`."""
 
     files: tuple[str, ...]
     logs: frozenset[int]
-    last_ns: int | None
+    covered: Spans
     topics: Mapping[str, str]
 
 
@@ -51,7 +53,7 @@ def write_common(common: Common, state: FolderPath) -> None:
     value = {
         "files": common.files,
         "logs": sorted(common.logs),
-        "last_ns": common.last_ns,
+        "covered": common.covered,
         "topics": dict(common.topics),
     }
     put_kept_json(state / COMMON_FILE, value, COMMON)
@@ -62,15 +64,15 @@ def read_common(state: FolderPath) -> Common:
     path = state / COMMON_FILE
     value = kept_json(path, COMMON)
     try:
-        files, logs, last_ns, topics = (value[name] for name in ("files", "logs", "last_ns", "topics"))
-        logs = frozenset(logs)
-    except (LookupError, TypeError) as error:
+        files, logs, spans, topics = (value[name] for name in ("files", "logs", "covered", "topics"))
+        logs, spans = frozenset(logs), tuple((first, last) for first, last in spans)
+    except (LookupError, TypeError, ValueError) as error:
         raise DatasetError(f"{path} is no state of a dataset: {ANEW}.") from error
     names = [*files, *topics, *topics.values()] if isinstance(files, list) and isinstance(topics, dict) else [None]
-    are_numbers = all(type(number) is int for number in logs) and isinstance(last_ns, int | None)
+    are_numbers = all(type(number) is int for number in (*logs, *chain.from_iterable(spans)))
     if not all(isinstance(name, str) for name in names) or not are_numbers:
         raise DatasetError(f"{path} is no state of a dataset: {ANEW}.")
-    return Common(tuple(files), logs, last_ns, topics)
+    return Common(tuple(files), logs, spans, topics)
 
 
 def put_together(
@@ -78,7 +80,7 @@ def put_together(
 ) -> Common:
     """What the shards in these folders tell together; each one's clusters go to its folder. files: all that were
     read. work: for scratch files. topic_ids: names that the user gave."""
-    last_ns = max((one.last_ns for one in files if one.last_ns is not None), default=None)
+    spans = covered((one.first_ns, one.last_ns) for one in files)
     shards = [*folders]
     flows = [table_at(folder / FLOWS_FILE, OF_FLOWS) for folder in shards]
     with scratch_in(work) as scratch, closing(open_connection(scratch, [work.resolve()])) as con:
@@ -91,7 +93,7 @@ def put_together(
         known = pa.array([clusters.get(one) for one in own.column("flow_id").to_pylist()], pa.string())
         put_table(folder / KNOWN_FILE, pa.table({CLUSTER: known}))
     labels, logs = (file_label(one.path) for one in files), (n for n, one in enumerate(files) if one.kind == "log")
-    return Common(tuple(labels), frozenset(logs), last_ns, {**topics, **topic_ids})
+    return Common(tuple(labels), frozenset(logs), spans, {**topics, **topic_ids})
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[FolderPath]) -> None:

@@ -137,7 +137,7 @@ def _known(seal: str, shard: int) -> _Known:
     common = read_common(job.state)
     folder = result_of(job.folders[shard])
     flows = table_at(place / FLOWS_FILE)
-    flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
+    flows = with_ends(with_first_packets(flows, common.files, common.logs), common.covered)
     flows, _ = with_identities(flows, [kept_identities(job.state)], None)
     clusters = table_at(place / KNOWN_FILE).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)

@@ -62,13 +62,14 @@ class _Left(NamedTuple):
 def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
     """At most one finding for each application of this client, on the transactions that it left open."""
     flows = rows_of(frames["flows"])
-    ends = [flow["observed_until"] for flow in flows if flow["observed_until"] is not None]
+    # Of a connection that began later nobody knows whether all was seen in between.
+    ends = [(flow["ts_first"], flow["observed_until"] or flow["ts_first"]) for flow in flows]
     lossy = any(flow["gap_bytes"] or not flow["bytes_to_client"] for flow in flows)
     gone = bool(flows) and all(flow["closed_by"] is not None for flow in flows)
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
     found: dict[tuple[Any, Severity], list[_Left]] = {}
     for row in rows_of(frames["mongo_transactions"]):
-        end = max((*ends, row["ts_last"]))
+        end = max((row["ts_last"], *(until for begin, until in ends if begin <= row["ts_last"])))
         open_ms = (end - row["ts"]) / NS_PER_MS
         seen = seen_of(row, commands)
         if seen and (gone or open_ms >= open_s * 1000):
@@ -146,7 +147,7 @@ RULE = Rule(
             "namespaces", "errors", "app_name", "driver",
         ),
         "mongo_commands": COMMAND_COLUMNS,
-        "flows": ("closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
+        "flows": ("ts_first", "closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
     },
     partition_by=("server_address", "server_port", "client_address"),
     detect=detect,

@@ -184,7 +184,7 @@ def test_every_file_of_a_state_says_its_version(tmp_path: Path) -> None:
     before = {"state": str(STATE_FORMAT - 1)}
     rows = pa.table([pa.array(["a"]), pa.array([b"b"], pa.binary())], schema=TEXT)
     con = duckdb.connect(config={"temp_directory": str(tmp_path)})
-    told = {"files": [], "logs": [], "last_ns": 1, "topics": {}}
+    told = {"files": [], "logs": [], "covered": [[1, 2]], "topics": {}}
     for metadata in ({}, before):
         feather.write_feather(rows.replace_schema_metadata(metadata), str(tmp_path / "rows.arrow"))
         (tmp_path / COMMON_FILE).write_text(json.dumps({**told, **metadata}))
@@ -196,8 +196,8 @@ def test_every_file_of_a_state_says_its_version(tmp_path: Path) -> None:
         ):
             with pytest.raises(DatasetError, match=f"another version.*{ANEW}"):
                 read()
-    write_common(Common((), frozenset(), 1, {}), tmp_path)
-    assert read_common(tmp_path).last_ns == 1
+    write_common(Common((), frozenset(), ((1, 2),), {}), tmp_path)
+    assert read_common(tmp_path).covered == ((1, 2),)
     put_kept_json(tmp_path / "hours.json", {"a": 1}, bounds.HOURS)
     assert kept_json(tmp_path / "hours.json", bounds.HOURS)["a"] == 1
 
@@ -211,7 +211,7 @@ def test_a_capture_for_each_minute_of_a_year_fits_into_the_manifest(tmp_path: Pa
     )
     (tmp_path / MANIFEST).write_text(text := Manifest(inputs=inputs).text())
     assert len(read_manifest(tmp_path).inputs) == count
-    write_common(Common(tuple(names), frozenset(), 1, {}), tmp_path)
+    write_common(Common(tuple(names), frozenset(), (), {}), tmp_path)
     for whole, bound in ((text, bounds.MANIFEST), ((tmp_path / COMMON_FILE).read_text(), bounds.COMMON)):
         assert len(whole) * (of_year // count) < bound.bytes
         assert sum(map(whole.count, ",[{")) * (of_year // count) < bound.values

@@ -125,11 +125,11 @@ def test_a_state_of_an_earlier_version_is_not_run(tmp_path: Path) -> None:
 
 
 def test_what_shards_tell_together_is_data(tmp_path: Path) -> None:
-    common = Common(("a.pcap", "b.log"), frozenset({1}), 7, {"id": "orders"})
+    common = Common(("a.pcap", "b.log"), frozenset({1}), ((1, 7),), {"id": "orders"})
     write_common(common, tmp_path)
     assert read_common(tmp_path) == common
     crafted = pickle.dumps(Bomb(tmp_path / "planted"))
-    wrong = json.dumps({"files": 1, "logs": [], "last_ns": 1, "topics": {}, **MARK}).encode()
+    wrong = json.dumps({"files": 1, "logs": [], "covered": [], "topics": {}, **MARK}).encode()
     for text in (crafted, b"{}", b"[]", wrong, json.dumps(MARK).encode(), b"[" * 100_000):
         (tmp_path / COMMON_FILE).write_bytes(text)
         with pytest.raises(DatasetError, match="make the dataset anew"):
