@@ -76,7 +76,8 @@ _FLOWS = Table(
         Column(
             "observed_until",
             "time",
-            "until when more of it would have been seen: until it was closed or given up, else until the capture ends, or what the captures cover without a break",
+            "until when more of it would have been seen: until it was closed or given up, else until the captures end "
+            "or break off for more than 10 s",
             "flow",
             unit="UTC",
         ),
