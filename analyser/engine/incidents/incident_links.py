@@ -96,6 +96,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
     Link("KAF305", _CLIENT_RETRIES, _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
+    # Requests that reach the wrong broker, wherever a client sends them.
+    Link("KAF325", ("KAF117", "KAF125", "KAF205", "KAF301", "KAF315", "KAF323"), _CLIENT),
     Link("KAF341", ("KAF117", "KAF301", "KAF313", "KAF315"), _CLIENT),
     # An operator did it.
     Link("KAF316", ("KAF309",), ("topic",)),

@@ -201,6 +201,19 @@ def as_clusters(*names: str) -> list[Row]:
     return [told(10 * n, *HERE, wire_cluster_id=name, client_id="shop") for n, name in enumerate(names)]
 
 
+def at_one_address(*nodes: int, port: int = 9092, **more: Any) -> list[Row]:
+    """Brokers of one answer, all at one place, or each at a port of its own from there on."""
+    apart = more.pop("apart", 0)
+    return [
+        told(1, "kafka.shop", port + n * apart, client_id="shop", node_id=node, **more) for n, node in enumerate(nodes)
+    ]
+
+
+def elsewhere(times: int, code: int = 6) -> list[Row]:
+    """Requests of the same client that reach a broker that is not responsible."""
+    return [exchange("k0", 2 + n, "Fetch", **CLIENT, protocol="kafka", error_code=code) for n in range(times)]
+
+
 def over_limit(
     times: int = 4, size: int = 450_000, answered: int = 200_000, asked: float = 0.15
 ) -> dict[str, list[Row]]:
@@ -374,6 +387,11 @@ CONNECTION_FIRES: list[Scenario] = [
     fires("KAF314", "warning", "one connection a second, and none is closed", kafka_connections=left_open(100, 1)),
     fires("KAF324", "warning", "300 fetches in 3 s and no records", **polls(300, 0.01)),
     fires("KAF324", "warning", "a record now and then", **polls(300, 0.01, records=range(0, 300, 20))),
+    fires(
+        "KAF325", "warning", "a balancer stands for three brokers", kafka_brokers=at_one_address(1, 2, 3),
+        exchanges=elsewhere(9),
+    ),
+    fires("KAF325", "info", "a service whose nodes do everything", kafka_brokers=at_one_address(1, 2)),
     fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
     fires("KAF312", "warning", "a wrong password once", kafka_authentications=[login(0, 0)]),
     fires(
@@ -678,6 +696,16 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF342", "who asks was told of a leader, by a broker that knows more",
         kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(2.1, 3, 6)], exchanges=asks(1, 0, *range(2, 50, 4)),
+    ),
+    silent("KAF325", "a port for each", kafka_brokers=at_one_address(1, 2, 3, apart=1), exchanges=elsewhere(9)),
+    silent(
+        "KAF325", "one broker coordinates two groups",
+        kafka_brokers=at_one_address(1, 1, source="FindCoordinator"), exchanges=elsewhere(9, code=16),
+    ),
+    silent(
+        "KAF325", "an address that went from one broker to the next",
+        kafka_brokers=[*at_one_address(1), *(row | {"ts": at(9), "exchange_id": "k0-c9"} for row in at_one_address(2))],
+        exchanges=elsewhere(9),
     ),
     silent("KAF341", "one cluster", kafka_brokers=as_clusters("a", "a", "a")),
     silent(
