@@ -174,13 +174,13 @@ LINKS: tuple[Link, ...] = (
     Link("TCP102", ("TCP103", "TCP106", *_STANDS), ("flow", "client")),
     Link("TCP106", _BEHIND, ("flow", "client")),
     # Producers.
-    Link("KAF206", ("KAF201", "KAF203", "KAF205", "KAF207", "KAF208", "KAF105", "KAF118", "KAF315"),
+    Link("KAF206", ("KAF211", "KAF201", "KAF203", "KAF205", "KAF207", "KAF208", "KAF105", "KAF118", "KAF315"),
          ("transactional_id", "producer_id", "client")),
     Link("KAF207", ("KAF201", "KAF203"), ("transactional_id", "producer_id", "client")),
     Link("KAF203", ("KAF107", "KAF108", "KAF109", "KAF125", "KAF205"), ("partition", "topic", "transactional_id")),
     Link("KAF205", ("KAF201", "KAF208", "KAF315"), ("client", "partition")),
     Link("KAF307", ("KAF205", "KAF201", "KAF109"), ("client", "partition")),
-    Link("KAF201", ("KAF208",), ("producer_id", "client", "partition")),
+    Link("KAF201", ("KAF208", "KAF211"), ("producer_id", "client", "partition")),
     # Stored offsets.
     Link("KAF129", ("KAF101", "KAF102", "KAF103", "KAF104", "KAF105", "KAF113", "KAF114", "KAF118", "KAF121"),
          ("partition",), lasts=True),

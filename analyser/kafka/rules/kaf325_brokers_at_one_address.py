@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import endpoint_text
 from wirewitness.analyser.base.times import moment_text, time_text
-from wirewitness.analyser.base.words import count, names_text
+from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -74,7 +74,7 @@ def _finding(host: str, port: int, rows: Sequence[Row], refused: Sequence[Row], 
     clients = list({_who(row): row for row in rows}.values())
     errors = Counter(row["error_code"] for row in refused)
     hit = list({_who(row): row for row in refused}.values())
-    listed = ", ".join(f"{number:,} {code} {_ELSEWHERE[code]}" for code, number in errors.most_common())
+    listed = names_text([f"{code} {_ELSEWHERE[code]} {times(number)}" for code, number in errors.most_common()])
     then = (
         f" Their requests reach a broker that is not responsible: {names_text([client_text(row) for row in hit], 3)} "
         f"got {listed}."

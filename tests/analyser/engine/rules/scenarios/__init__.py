@@ -17,6 +17,7 @@ from tests.analyser.engine.rules.scenarios.kafka_offsets import KAFKA_OFFSETS_FI
 from tests.analyser.engine.rules.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
@@ -41,6 +42,7 @@ FIRES: list[Scenario] = [
     *KAFKA_LAG_FIRES,
     *KAFKA_OFFSETS_FIRES,
     *KAFKA_TRAFFIC_FIRES,
+    *TRANSACTION_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
     *TLS_FIRES,
@@ -64,6 +66,7 @@ NEAR_MISSES: list[Scenario] = [
     *KAFKA_OFFSETS_NEAR_MISSES,
     *KAFKA_MISSING_NEAR_MISSES,
     *KAFKA_TRAFFIC_NEAR_MISSES,
+    *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
     *TLS_NEAR_MISSES,
