@@ -150,12 +150,21 @@ _BY_API: dict[tuple[str, int], ErrorClass] = {
                                 "sent again are stored twice."),
     ("InitProducerId", 42): ErrorClass("never", "application", "the transactional id is empty, or its settings "
                                        "contradict each other", "Set transactional.id to a text that is not empty."),
+    ("ConsumerGroupHeartbeat", 69): ErrorClass("never", "application", "there is a classic group of this name, and the "
+                                               "broker does not convert it", "Use one protocol for all members of the "
+                                               "group: stop the classic ones first, or set "
+                                               "group.consumer.migration.policy=bidirectional at the brokers while "
+                                               "both are there, or give it another group.id."),
     ("JoinGroup", 42): ErrorClass("never", "client", "its protocols or its group.instance.id are not valid", "Look at "
                                   "the consumer's settings and the broker's log."),
 }  # fmt: skip
 
 # Codes that stay, whatever a client tries.
 NEVER = tuple(sorted(code for code, one in _BY_CODE.items() if one.heals == "never"))
+# API and code, where such a code stays in responses of this API only.
+NEVER_OF = tuple(
+    sorted(pair for pair, one in _BY_API.items() if one.heals == "never" and pair[1] not in NEVER and pair[0])
+)
 
 
 def error_class(code: int, api: str | None = None) -> ErrorClass:

@@ -13,7 +13,7 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import NOTHING, REFUSED, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
-from wirewitness.dissectors.kafka.error_classes import NEVER
+from wirewitness.dissectors.kafka.error_classes import NEVER, NEVER_OF
 
 APIS = (
     "Metadata", "DescribeTopicPartitions", "Fetch", "ListOffsets", "OffsetFetch", "OffsetForLeaderEpoch",
@@ -21,10 +21,20 @@ APIS = (
     "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "InitProducerId", "AddPartitionsToTxn",
     "AddOffsetsToTxn", "EndTxn",
 )  # fmt: skip
-_CODES = f"error_code IN {NEVER}"
+# Codes that stay in responses of one of these APIs only.
+_PAIRS = tuple((api, code) for api, code in NEVER_OF if api in APIS)
+_CODES = f"error_code IN {(*NEVER, *(code for _, code in _PAIRS))}"
 _ERRORS = f"protocol = 'kafka' AND status = 'error' AND operation IN {APIS}"
+_OF_API = " OR ".join(f"operation = '{api}' AND error_code = {code}" for api, code in _PAIRS)
+_STAYS = f"(error_code IN {NEVER} OR {_OF_API})"
 # Of `exchanges`: without any of these nobody is refused for good.
-REFUSED_FOR_GOOD = f"{_ERRORS} AND {_CODES}"
+REFUSED_FOR_GOOD = f"{_ERRORS} AND {_STAYS}"
+# Such a code says so at the first try only: later it may tell of a group that ended.
+_AT_FIRST = f"""
+    NOT ({_OF_API}) OR NOT EXISTS (
+        FROM exchanges AS fine WHERE fine.protocol = 'kafka' AND fine.status = 'ok'
+            AND fine.operation = exchanges.operation AND fine.client_id IS NOT DISTINCT FROM exchanges.client_id
+            AND fine.client_address IS NOT DISTINCT FROM exchanges.client_address AND fine.ts < exchanges.ts)"""
 # Tables with a row for each resource of a response: its kind, and the column that names it.
 _ROWS_OF = {
     "kafka_partitions": ("topic", "coalesce(topic, topic_id)"),
@@ -50,15 +60,21 @@ def _rows(where: str) -> str:
 
 
 _STEPS = {
-    "ref_errors": f"SELECT exchange_id, operation, server_address, server_port FROM exchanges WHERE {_ERRORS}",
-    "ref_named": f"SELECT * FROM ({_rows(_CODES)}) SEMI JOIN ref_errors USING (exchange_id)",
+    "ref_errors": f"""
+        SELECT exchange_id, operation, server_address, server_port FROM exchanges
+        WHERE {_ERRORS} AND ({_AT_FIRST})""",
+    "ref_named": f"""
+        SELECT named.* FROM ({_rows(_CODES)}) AS named
+        SEMI JOIN ref_errors AS errors
+            ON named.exchange_id = errors.exchange_id AND (named.error_code IN {NEVER} OR {_OF_API})""",
     "ref_refused": f"""
         SELECT {_SAME}, error_code, min(at_ns) AS at_ns, max(at_ns) AS last_ns, count(DISTINCT exchange_id) AS refusals,
                arg_min(exchange_id, at_ns) AS exchange_id, arg_max(exchange_id, at_ns) AS last_exchange_id
         FROM (FROM ref_named UNION ALL BY NAME
               SELECT {_WHO}, operation AS source, NULL AS kind, NULL AS resource, error_code, epoch_ns(ts) AS at_ns,
                      exchange_id
-              FROM exchanges WHERE {_ERRORS} AND {_CODES} AND exchange_id NOT IN (SELECT exchange_id FROM ref_named))
+              FROM exchanges WHERE {_ERRORS} AND {_STAYS} AND ({_AT_FIRST})
+                    AND exchange_id NOT IN (SELECT exchange_id FROM ref_named))
         GROUP BY ALL""",
     "ref_fine": f"""
         SELECT {_SAME}, at_ns FROM ({_rows("error_code = 0")}) SEMI JOIN ref_refused USING ({_SAME})

@@ -33,6 +33,14 @@ def told(seconds: float, code: int = 0, **more: Any) -> Row:
 
 CASES = [
     pytest.param(
+        {"exchanges": [asked(1, "ConsumerGroupHeartbeat", 69), asked(2, "Heartbeat", 69)]},
+        [("ConsumerGroupHeartbeat", None, None, 69, 1, None)], id="the group has another protocol",
+    ),
+    pytest.param(
+        {"exchanges": [asked(1, "ConsumerGroupHeartbeat"), asked(2, "ConsumerGroupHeartbeat", 69)]}, [],
+        id="a group that ended",
+    ),
+    pytest.param(
         {"exchanges": [asked(1, "FindCoordinator", 30), asked(2, "FindCoordinator", 30)]},
         [("FindCoordinator", None, None, 30, 2, None)], id="no resource in the response",
     ),
