@@ -17,6 +17,8 @@ _CLIENT = (
 )
 _BY = "cluster, address, client"
 _REFUSED_AT_START = 2
+# What a client sends at a pace of its own.
+_PACED = "Produce"
 _STEPS = {
     "req_joins": f"""
         SELECT {_BY}, sum(without) AS without_effect FROM (
@@ -38,10 +40,14 @@ _ROWS = f"""
            median(latency_ms) AS median_latency_ms,
            min(response_bytes) FILTER (operation = 'Fetch') AS least_response_bytes,
            quantile_disc(response_bytes, 0.9) FILTER (operation = 'Fetch') AS p90_response_bytes,
+           median(gap_ms) FILTER (operation = {_PACED!r}) AS median_gap_ms,
+           max(gap_ms) FILTER (operation = {_PACED!r}) AS longest_gap_ms,
            arg_min(exchange_id, ts) AS exchange_id,
            arg_max(exchange_id, ts) AS last_exchange_id
-    FROM (SELECT {_CLIENT}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
-          AND operation IS NOT NULL)
+    FROM (SELECT {_CLIENT}, *,
+                 (epoch_ns(ts) - lag(epoch_ns(ts)) OVER (
+                     PARTITION BY cluster_id, client_address, client_id, operation ORDER BY ts)) / 1e6 AS gap_ms
+          FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL AND operation IS NOT NULL)
     LEFT JOIN req_joins USING ({_BY})
     GROUP BY {_BY}, operation"""
 _MADE = {"kafka_client_requests": Made("EXISTS (FROM exchanges WHERE protocol = 'kafka')", _STEPS, _ROWS)}

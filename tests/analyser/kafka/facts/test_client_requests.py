@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.build import Row
+from tests.analyser.engine.rules.scenarios.build import Row, exchange
 from tests.analyser.engine.rules.scenarios.kafka_connections import joins, requests
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.client_requests import add_client_requests
@@ -52,3 +52,22 @@ def test_client_requests(rows: dict[str, list[Row]], expected: list[tuple[Any, .
     assert shape.types == arrow_schema("kafka_client_requests").types
     assert con.sql(f"SELECT {', '.join(SHOWN)} FROM kafka_client_requests ORDER BY operation").fetchall() == expected
     con.close()
+
+
+def test_gaps_of_produce_are_those_of_one_client() -> None:
+    sent = [row for other in ("shop", "other") for row in paced(other, 0, 1, 2, 5)]
+    con = connection_from_rows({"exchanges": [*sent, *requests(Fetch=3)]})
+    add_client_requests(con)
+    rows = con.sql("SELECT client_id, operation, median_gap_ms, longest_gap_ms FROM kafka_client_requests ORDER BY ALL")
+    assert rows.fetchall() == [
+        ("other", "Produce", 1000.0, 3000.0), ("shop", "Fetch", None, None), ("shop", "Produce", 1000.0, 3000.0),
+    ]  # fmt: skip
+    con.close()
+
+
+def paced(client: str, *seconds: float) -> list[Row]:
+    """Produce requests of a client at these seconds."""
+    return [
+        exchange(client, second, protocol="kafka", cluster_id="c1", client_address="10.1.0.7", client_id=client)
+        for second in seconds
+    ]
