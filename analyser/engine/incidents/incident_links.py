@@ -82,6 +82,7 @@ LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
     Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "address")),
+    Link("KAF327", (*_CLIENT_RETRIES, "KAF301", "KAF305"), _CLIENT),
     # It says of the port what KAF311 says of each client.
     Link("KAF311", ("TLS106",), ("server", "client")),
     Link("KAF311", ("CAP106",), ("capture",)),
@@ -202,6 +203,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF133", ("KAF107", "KAF108", "KAF109", "KAF120"), ("client", "group")),
     Link("KAF130", ("KAF108", "KAF110"), ("client", "group")),
     Link("KAF132", ("KAF314", "KAF122"), ("client",)),
+    Link("KAF134", ("KAF121", "KAF107", "KAF108"), ("group",)),
     Link("KAF116", ("KAF110", "KAF107", "KAF108", "KAF114"), ("client", "group")),
     Link("KAF110", ("KAF105", "KAF107", "KAF108", "KAF114", "KAF121"), ("group",)),
     Link("KAF117", ("KAF107", "KAF108", "KAF125", "KAF306", "KAF314", "KAF315", "NET103"), _CLIENT),

@@ -128,7 +128,8 @@ def _lookups(sent: _Sent, api: str, usual: tuple[int, float] | None) -> Finding:
     return _finding(
         row, row["succeeded"], _LOOKUPS[api][1],
         f"{sentence_start(client_text(row))} sent {row['succeeded']:,} {api} beside {done:,} {work} requests, "
-        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}: what a start needs, asked all the time.{others}",
+        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}: what a start needs once, asked again and "
+        f"again.{others}",
         {
             "work": work, "work_requests": done, "each": round(row["succeeded"] / done, 3),
             "others": usual[0] if usual else 0, "usual": round(usual[1], 3) if usual else None,

@@ -16,6 +16,8 @@ from tests.analyser.engine.rules.scenarios.kafka_missing import KAFKA_MISSING_NE
 from tests.analyser.engine.rules.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES
 from tests.analyser.engine.rules.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_silence import SILENCE_FIRES, SILENCE_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_topics import TOPIC_FIRES, TOPIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
@@ -42,6 +44,8 @@ FIRES: list[Scenario] = [
     *KAFKA_LAG_FIRES,
     *KAFKA_OFFSETS_FIRES,
     *KAFKA_TRAFFIC_FIRES,
+    *SILENCE_FIRES,
+    *TOPIC_FIRES,
     *TRANSACTION_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
@@ -66,6 +70,8 @@ NEAR_MISSES: list[Scenario] = [
     *KAFKA_OFFSETS_NEAR_MISSES,
     *KAFKA_MISSING_NEAR_MISSES,
     *KAFKA_TRAFFIC_NEAR_MISSES,
+    *SILENCE_NEAR_MISSES,
+    *TOPIC_NEAR_MISSES,
     *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,

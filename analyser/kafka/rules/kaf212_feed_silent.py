@@ -1,0 +1,145 @@
+"""KAF212 feed-silent: a producer that wrote all the time writes no more, and its connection stays open.
+
+Finds
+    Producers that sent batches at a steady pace, and then none up to the capture's end, while others went on.
+
+Why it matters
+    Nothing fails: no error, no lag, no timeout. What reads the topic sees an idle feed. The process hangs, waits for
+    its own source, or has lost the thread that sends; it is found when somebody misses the data.
+
+How it decides
+    At least `least` Produce requests, none further apart than `steady` times the middle gap. Since the last one
+    `gaps` times its longest gap went by, and `share` of the time over which it had written before. All its requests are
+    answered, its connections are open, and no quota held it back. It reads nothing itself, nor does another client at
+    its address: the pace of who copies is that of its input. More than half of the other producers that wrote when it
+    stopped still wrote in the end, so it is no common stop.
+    Confidence medium: a source may have nothing to say. Provisional: it may write again.
+
+False alarms
+    Jobs that are done and keep their producer open.
+
+What it cannot tell
+    Why it is silent. What it sends elsewhere (another cluster, another protocol) is not asked for. A producer that
+    began to be silent before the capture is not found. Of responses alone nothing is said.
+
+References
+    Producer metrics record-send-rate and record-queue-time-avg; a thread dump of the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title
+from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys, client_subject
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+
+REQUESTS = "kafka_client_requests"
+_LEAST = 50
+
+
+class _Silent(NamedTuple):
+    row: Row
+    until: int
+    others: int
+
+    @property
+    def lasts(self) -> int:
+        return int(self.until - self.row["ts_last"])
+
+
+def detect(
+    frames: Frames, *, least: int = _LEAST, steady: float = 30.0, gaps: float = 10.0, share: float = 0.25
+) -> Iterator[Finding]:
+    """One finding for each client."""
+    connections, requests = rows_of(frames[CONNECTIONS]), rows_of(frames[REQUESTS])
+    if not connections:
+        return
+    until = max(row["all_seen_until"] for row in connections)
+    readers = {row["client_address"] for row in requests if row["operation"] == "Fetch"}
+    writers = [row for row in requests if row["operation"] == "Produce" and row["requests"] >= least]
+    for row in writers:
+        if row["client_address"] in readers or row["errors"] or not _is_steady(row, steady):
+            continue
+        silent_ns = until - row["ts_last"]
+        if silent_ns < max(gaps * row["longest_gap_ms"] * NS_PER_MS, share * (row["ts_last"] - row["ts"])):
+            continue
+        own = [one for one in connections if _who(one) == _who(row)]
+        beside = [one for one in writers if one is not row and one["ts"] < row["ts_last"]]
+        going_on = [one for one in beside if one["ts_last"] > until - silent_ns / 4]
+        if own and all(map(_is_open, own)) and 2 * len(going_on) > len(beside):
+            yield _finding(_Silent(row, until, len(going_on)))
+
+
+def _who(row: Row) -> tuple[str | None, str | None]:
+    return row["client_address"], row["client_id"]
+
+
+def _is_steady(row: Row, steady: float) -> bool:
+    return row["longest_gap_ms"] is not None and row["longest_gap_ms"] <= steady * max(row["median_gap_ms"], 1)
+
+
+def _is_open(row: Row) -> bool:
+    return row["ts_closed"] is None and row["closed_by"] is None and not (row["unanswered"] or row["throttled"])
+
+
+def _finding(found: _Silent) -> Finding:
+    row = found.row
+    lasts = seconds_text(found.lasts)
+    return RULE.finding(
+        provisional=True,
+        title=f"Writes no more for {lasts}: {client_title(row)}",
+        subject=client_subject(row),
+        sentence=f"{sentence_start(client_text(row))} has written nothing since {time_text(row['ts_last'])}, for "
+        f"{lasts}; before, it sent {count(row['requests'], 'Produce request')}, one each "
+        f"{ms_text(row['median_gap_ms'])}, and never paused for more than {ms_text(row['longest_gap_ms'])}. All were "
+        f"answered, its connection stays open, and {count(found.others, 'other producer')} went on.",
+        next_step="Look what this process does (a thread dump), and whether its own source has something to say; watch "
+        "its record-send-rate.",
+        proof=Proof(row["ts_last"], found.until, _evidence((row["exchange_id"], row["last_exchange_id"]))),
+        numbers={
+            **client_keys(row),
+            "requests": row["requests"],
+            "seconds": round(found.lasts / NS_PER_S, 3),
+            "usual_ms": row["median_gap_ms"],
+            "longest_ms": row["longest_gap_ms"],
+            "others": found.others,
+            "since": time_text(row["ts_last"]),
+            "until": time_text(found.until),
+            "clients": [client_numbers(row, requests=row["requests"])],
+        },
+    )
+
+
+def _evidence(ids: Sequence[str | None]) -> list[Evidence]:
+    return [Evidence(None, None, one) for one in dict.fromkeys(ids) if one]
+
+
+RULE = Rule(
+    code="KAF212",
+    question="stalled",
+    name="feed-silent",
+    severity="warning",
+    confidence="medium",
+    reads={
+        REQUESTS: (
+            "ts", "ts_last", "client_id", "client_address", "operation", "requests", "errors", "median_gap_ms",
+            "longest_gap_ms", "exchange_id", "last_exchange_id",
+        ),
+        CONNECTIONS: (
+            "ts", "client_id", "client_address", "ts_closed", "closed_by", "unanswered", "throttled", "all_seen_until",
+        ),
+    },
+    partition_by=("cluster_id",),
+    detect=detect,
+    rows={REQUESTS: "operation IN ('Fetch', 'Produce')"},
+    suspects=f"SELECT DISTINCT cluster_id FROM r_{REQUESTS} WHERE operation = 'Produce' AND requests >= {_LEAST}",
+    signs={"exchanges": f"count(*) FILTER (protocol = 'kafka' AND operation = 'Produce') >= {_LEAST}"},
+)  # fmt: skip

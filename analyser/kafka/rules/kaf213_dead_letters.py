@@ -1,0 +1,119 @@
+"""KAF213 dead-letters: an application writes most of what it reads to its dead letters.
+
+Finds
+    Clients that write to a topic of dead letters (by its name: dlq, dlt, dead-letter and their like) for a large part
+    of the records that they read in that time.
+
+Why it matters
+    Lag stays at nothing and offsets are committed, so the application looks healthy; its work is not done. A few
+    dead letters are what such a topic is for. Most of all records is a fault of the application or of what it calls,
+    and somebody has to bring them back.
+
+How it decides
+    Records that were written to the topic, from the first to the last one, against those that Fetch responses gave in
+    that time to clients at the same address: of the topic whose name the one of dead letters begins with, where one
+    is read, else of all topics. `records_least` at least, and `share` of what was read.
+    Confidence high where the name of a topic that it reads is in the one of dead letters, else medium.
+
+False alarms
+    A topic of such a name that is something else. Tests of what happens to broken records.
+
+What it cannot tell
+    Why the records were not handled: headers of the dead letters often say so (exception class, topic, offset). Clients
+    without a common address are not put together. Of requests alone nothing is said: what was read stands in responses.
+
+References
+    Kafka Connect errors.deadletterqueue.topic.name (KIP-298); Spring Kafka DeadLetterPublishingRecoverer (.DLT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text
+from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
+
+BATCHES, FETCHES = "kafka_produce_batches", "kafka_fetch_partitions"
+_LEAST = 20
+_MOST = 20
+# Names of topics of dead letters, as libraries and people make them.
+_DEAD = r"(?i)(^|[-._])(dlq|dlt|dead[-._]?letters?([-._]?(queue|topic))?|poison|parking[-._]?lot)([-._]|\d*$)"
+
+
+def detect(frames: Frames, *, records_least: int = _LEAST, share: float = 0.5) -> Iterator[Finding]:
+    """One finding for each client and topic of dead letters."""
+    topics: dict[tuple[str | None, str], list[Row]] = {}
+    for row in rows_of(frames[BATCHES]):
+        topics.setdefault((row["client_id"], row["topic"]), []).append(row)
+    fetches = rows_of(frames[FETCHES])
+    for (_, topic), rows in topics.items():
+        given = [row for row in fetches if rows[0]["ts"] <= row["ts_response"] <= rows[-1]["ts"]]
+        named = [row for row in given if topic.casefold().startswith((row["topic"] or "?").casefold())]
+        read = [row for row in (named or given) if row["topic"] != topic]
+        dead = records_in(rows)
+        if dead >= records_least and read and dead >= share * records_in(read):
+            yield _finding(topic, rows, read, certain=bool(named))
+
+
+def _finding(topic: str, rows: Sequence[Row], read: Sequence[Row], *, certain: bool) -> Finding:
+    first, last = rows[0], rows[-1]
+    dead, given = records_in(rows), records_in(read)
+    name = printable(topic, 120)
+    sources = sorted({printable(row["topic"] or "?", 120) for row in read})
+    groups = sorted({row["group_id"] for row in read if row["group_id"]})
+    of = f" for {names_text([group_text(group) for group in groups], 2)}" if groups else ""
+    return RULE.finding(
+        confidence="high" if certain else "medium",
+        title=f"{count(dead, 'dead letter')}: {client_title(first)}, {first_of([name])}",
+        subject={**client_subject(first), "topic": topic},
+        sentence=f"{sentence_start(client_text(first))} wrote {count(dead, 'record')} to its dead letters {name}, "
+        f"{period_text(first['ts'], last['ts'])}, while its address was given {count(given, 'record')} of "
+        f"{names_text(sources, 3)}{of}: it fails for most of what it reads.",
+        next_step=f"Look at headers and values of records in {name}, and in the application's log, for the exception; "
+        "stop the application until it is mended, then read the dead letters again.",
+        proof=Proof(first["ts"], last["ts"], evidence_of([*rows[: _MOST // 2], *rows[-_MOST // 2 :]])),
+        numbers={
+            **client_keys(first),
+            "topic": topic,
+            "where": topic,
+            "records": dead,
+            "records_read": given,
+            "topics_read": sources[:_MOST],
+            "groups": groups[:_MOST],
+            "since": time_text(first["ts"]),
+            "until": time_text(last["ts"]),
+            "clients": [client_numbers(first, records=dead)],
+        },
+    )
+
+
+RULE = Rule(
+    code="KAF213",
+    question="repeated",
+    name="dead-letters",
+    severity="warning",
+    confidence="high",
+    reads={
+        BATCHES: ("ts", "exchange_id", "client_id", "topic", "records_count", "file", "request_packet"),
+        FETCHES: ("ts", "ts_response", "client_id", "topic", "group_id", "records_count"),
+    },
+    partition_by=("cluster_id", "client_address"),
+    detect=detect,
+    rows={
+        BATCHES: f"error_code = 0 AND regexp_matches(topic, '{_DEAD}')",
+        # Of addresses that write dead letters.
+        FETCHES: f"""
+            records_count > 0 AND ts_response IS NOT NULL AND coalesce(replica_id, -1) < 0 AND client_address IN (
+                SELECT client_address FROM {BATCHES} WHERE error_code = 0 AND regexp_matches(topic, '{_DEAD}'))""",
+    },
+    suspects=f"""
+        SELECT cluster_id, client_address FROM r_{BATCHES} GROUP BY ALL HAVING sum(records_count) >= {_LEAST}""",
+)

@@ -1,0 +1,194 @@
+"""Scenarios of groups and producers that end while others go on, and of members that send too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, exchange, group_event
+from tests.analyser.engine.rules.scenarios.build_groups import beats, joined
+from tests.analyser.engine.rules.scenarios.build_offsets import listed, read
+from tests.analyser.engine.rules.scenarios.kafka_connections import BOOTSTRAP, SPEAKS, connection
+from tests.analyser.engine.rules.scenarios.kafka_producers import produced
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+FEED = {"client_id": "feed-1", "client_address": "10.1.0.21"}
+
+
+def left(gone: int, until: int, *, ahead: int = 0, goes_on: bool = True, **more: Any) -> dict[str, list[Row]]:
+    """Group billing keeps up with payments-0 second by second, until both of its members leave; the topic has ten
+    records a second.
+
+    ahead: so many records were there before. goes_on: whether the topic is written on. more: rows to add.
+    """
+    rows = {
+        "kafka_group_events": [
+            *joined(5, "m1", "m2", first=0.1, last=0.2),
+            *(row for member in ("m1", "m2") for row in beats(member, 5, *range(1, gone))),
+            *(group_event(gone + n / 10, "leave", member) for n, member in enumerate(("m1", "m2"))),
+        ],
+        "kafka_offset_commits": [commit(n, 10 * n) for n in range(1, gone)],
+        "kafka_fetch_partitions": [read(n - 0.1, 10 * n - 10, 10 * n, high_watermark=10 * n + ahead)
+                                   for n in range(1, gone)],
+        "kafka_produce_batches": [
+            produced(n - 0.5, 10 * n, topic="payments", base_offset=10 * n - 10 + ahead, acks=-1)
+            for n in range(1, until if goes_on else gone)
+        ],
+    }  # fmt: skip
+    return {table: [*own, *more.get(table, ())] for table, own in rows.items()} | {
+        table: own for table, own in more.items() if table not in rows
+    }
+
+
+def instead(second: int, offset: int, until: int, group: str = "billing-v2") -> dict[str, list[Row]]:
+    """m3 joins another group, asks where the log ends and reads on from there."""
+    own = {"group_id": group}
+    events = [*joined(1, "m3", first=second, last=second), *beats("m3", 1, *range(second + 1, until))]
+    return {
+        "kafka_group_events": [{**row, **own} for row in events],
+        "kafka_list_offsets": [listed(second + 0.1, -1, offset, "m3")],
+        "kafka_offset_commits": [
+            commit(n + 0.7, 10 * n, "m3", generation=1, **own) for n in range(second + 1, until)
+        ],
+    }  # fmt: skip
+
+
+def together(*several: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """All rows of these."""
+    return {table: [row for one in several for row in one[table]] for table in several[0]}
+
+
+def feeds(
+    count: int,
+    *,
+    until: float,
+    others: Sequence[float] = (60, 60),
+    every: float = 0.2,
+    longest: float = 0.4,
+    **more: Any,
+) -> dict[str, list[Row]]:
+    """feed-1 writes `count` times, the others until these seconds; no pause is longer. more: of its connection."""
+    who = [(FEED, [1 + n * every for n in range(count)])]
+    for number, last in enumerate(others):
+        other = {"client_id": f"feed-{number + 2}", "client_address": f"10.1.0.{22 + number}"}
+        who.append((other, [1 + n * every for n in range(round((last - 1) / every))]))
+    return {
+        "exchanges": [
+            exchange(f"k{number}", second, "Produce", cluster_id="c1", protocol="kafka", **one)
+            for number, (one, seconds) in enumerate(who) for second in seconds
+        ],
+        "kafka_client_requests": [
+            {**one, "cluster_id": "c1", "operation": "Produce", "ts": at(seconds[0]), "ts_last": at(seconds[-1]),
+             "requests": len(seconds), "succeeded": len(seconds), "errors": 0, "connections": 1,
+             "median_gap_ms": every * 1000, "longest_gap_ms": longest * 1000, "exchange_id": f"k{number}-c1",
+             "last_exchange_id": f"k{number}-c2"}
+            for number, (one, seconds) in enumerate(who)
+        ],
+        "kafka_connections": [
+            connection(number, 0.5, requests=len(seconds), answered=len(seconds), work=len(seconds), **one,
+                       all_seen_until=at(until), **(more if number == 0 else {}))
+            for number, (one, seconds) in enumerate(who)
+        ],
+    }  # fmt: skip
+
+
+def beating(every: float, times: int = 150, timeout_ms: int | None = 6000, other: float | None = None
+            ) -> dict[str, list[Row]]:  # fmt: skip
+    """Heartbeats of m1 of group billing, and of another group's member."""
+
+    def of(address: str, client: str, flow: str, pace: float) -> list[Row]:
+        return [exchange(flow, 1 + n * pace, "Heartbeat", cluster_id="c1", protocol="kafka", client_id=client,
+                         client_address=address) for n in range(round(times * every / pace))]  # fmt: skip
+
+    lasts = times * every
+    groups = joined(5, "m1", first=0.1, last=0.2, session_timeout_ms=timeout_ms)
+    sent = of("10.1.0.1", "billing-1", "flow1", every)
+    if other is not None:
+        groups += [
+            {**row, "group_id": "ledger"} for row in joined(5, "m3", first=0.1, last=0.2, session_timeout_ms=None)
+        ]
+        sent += of("10.1.0.3", "billing-3", "flow3", other)
+    members = ("m1", "m3") if other is not None else ("m1",)
+    alive = [row | ({"group_id": "ledger"} if one == "m3" else {})
+             for one in members for row in beats(one, 5, *(1 + n for n in range(round(lasts))))]  # fmt: skip
+    return {"exchanges": sent, "kafka_group_events": [*groups, *alive]}
+
+
+def offered(flow_id: str, *apis: int) -> list[Row]:
+    """What the server of a connection offers."""
+    return [
+        {"exchange_id": f"{flow_id}-c0", "ts": at(1), "cluster_id": "c1", "client_id": "shop",
+         "client_address": "10.1.0.7", **BOOTSTRAP, "api_key": api, "min_version": 0, "max_version": 3,
+         "flow_id": flow_id}
+        for api in apis
+    ]  # fmt: skip
+
+
+CONTROLLER = (1, 17, 18, 19, 52, 55, 62, 63)
+BROKER = (0, 1, 2, 3, 8, 9, 10, 11, 12, 18)
+
+
+def asks_only(**more: Any) -> list[Row]:
+    """A connection that asked for versions and is open since."""
+    return [connection(0, 1, requests=1, answered=1, work=0, others=0, all_seen_until=at(60), **more)]
+
+
+def joins_other_protocol(*, before: bool = False) -> dict[str, list[Row]]:
+    """A member of KIP-848 that is refused because of its group's protocol. before: it had been let in before."""
+    own = {"cluster_id": "c1", "protocol": "kafka", "client_id": "shop", "client_address": "10.1.0.7"}
+    sent = [exchange("k0", 9, "ConsumerGroupHeartbeat", error_code=69, status="error", **own)]
+    if before:
+        sent.insert(0, exchange("k0", 5, "ConsumerGroupHeartbeat", error_code=0, status="ok", **own))
+    return {"exchanges": sent, "kafka_api_versions": [SPEAKS]}
+
+
+SILENCE_FIRES: list[Scenario] = [
+    fires("KAF134", "warning", "both members leave, and the topic is written on", **left(30, 90)),
+    fires("KAF134", "warning", "another group begins at the end", **left(30, 90, **instead(45, 450, 90))),
+    fires("KAF212", "warning", "a feed stops, two go on", **feeds(100, until=60)),
+    fires("KAF326", "warning", "a heartbeat each 20 ms", **beating(0.02)),
+    fires("KAF326", "warning", "the session timeout is not known", **beating(0.02, timeout_ms=None, other=1.0)),
+    fires(
+        "KAF327",
+        "warning",
+        "a producer that was given the controllers' port",
+        kafka_connections=asks_only(),
+        kafka_api_versions=offered("k0", *CONTROLLER),
+    ),
+    fires("KAF322", "warning", "a member of the new protocol in a classic group", **joins_other_protocol()),
+]
+SILENCE_NEAR_MISSES: list[Scenario] = [
+    silent("KAF134", "a stop of fifteen seconds at the end", **left(30, 45)),
+    silent("KAF134", "longer away than a restart, shorter than it was there", **left(60, 95)),
+    silent("KAF134", "nobody writes any more", **left(30, 90, goes_on=False)),
+    silent("KAF134", "a job that reads what is there and stops", **left(30, 90, ahead=5000)),
+    silent("KAF134", "another group goes on where it stopped", **left(30, 90, **instead(45, 290, 90))),
+    silent("KAF134", "a group of another application", ("KAF134", "warning"),
+           **left(30, 90, **instead(45, 450, 90, "ledger"))),
+    silent(
+        "KAF134", "the groups of a tool that somebody starts now and then",
+        **left(30, 90, **together(instead(45, 450, 60, "billing-1"), instead(65, 650, 90, "billing-2"))),
+    ),
+    silent("KAF212", "it never was steady", **feeds(40, until=60)),
+    silent("KAF212", "all stop at the same time", **feeds(100, until=60, others=(21, 21, 60))),
+    silent("KAF212", "it closes its connection", **feeds(100, until=60, ts_closed=at(22), closed_by="client")),
+    silent("KAF212", "a pause of some of those before", **feeds(100, until=60, longest=5)),
+    silent("KAF212", "it wrote for ten times as long", **feeds(1000, until=220, others=(220, 220))),
+    silent("KAF326", "three in a session timeout", **beating(2.0)),
+    silent("KAF326", "two a second", **beating(0.5)),
+    silent("KAF326", "all do so where the timeout is not known", **beating(0.1, timeout_ms=None, other=0.1)),
+    silent("KAF327", "a broker's port", kafka_connections=asks_only(), kafka_api_versions=offered("k0", *BROKER)),
+    silent(
+        "KAF327", "an admin tool asks controllers for their quorum",
+        kafka_connections=[row | {"others": 2, "requests": 3} for row in asks_only()],
+        kafka_api_versions=offered("k0", *CONTROLLER),
+    ),
+    silent(
+        "KAF327", "a broker at its controller",
+        kafka_connections=[
+            *asks_only(), connection(1, 1, requests=5, answered=5, work=5, server_address="10.1.0.7"),
+        ],
+        kafka_api_versions=offered("k0", *CONTROLLER),
+    ),
+    silent("KAF322", "a group that is gone when its member leaves", **joins_other_protocol(before=True)),
+]  # fmt: skip
