@@ -211,7 +211,7 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
     if spans:
         documents = [inner(data, span) for span in spans[:MAX_STATEMENTS]]
     else:
-        documents = _sequence_documents(data, start, end)
+        documents = sequence_documents(data, start, end, MAX_STATEMENTS)
     shaped = dict.fromkeys(_statement_shape(name, data, statement) for statement in documents)
     facts["query_shape"] = f'{{"{key.decode()}":[{",".join(shaped)}]}}'
 
@@ -228,9 +228,10 @@ def _document_places(data: bytes, start: int, end: int) -> list[tuple[int, int]]
     return found
 
 
-def _sequence_documents(data: bytes, start: int, end: int) -> list[Fields]:
+def sequence_documents(data: bytes, start: int, end: int, most: int) -> list[Fields]:
+    """The fields of the first documents of a sequence, those before damage."""
     found: list[Fields] = []
-    while start < end and len(found) < MAX_STATEMENTS:
+    while start < end and len(found) < most:
         one = document(data, start, end)
         if one.error is not None:
             break

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from wirewitness.dissectors.mongo.bson_fields import STRING, Fields, inner, integer, integers, text
+from wirewitness.dissectors.mongo.bson_fields import (
+    ARRAY,
+    STRING,
+    Fields,
+    element_spans,
+    inner,
+    integer,
+    integers,
+    text,
+)
 from wirewitness.dissectors.mongo.command_names import MAX_NAME, command_name, named
 from wirewitness.dissectors.mongo.command_options import OPTIONS
-from wirewitness.dissectors.mongo.command_shapes import add_shape
+from wirewitness.dissectors.mongo.command_shapes import add_shape, sequence_documents
 from wirewitness.dissectors.mongo.handshake import hello_facts, is_hello, sasl_facts
 from wirewitness.dissectors.mongo.messages import Message
 from wirewitness.dissectors.mongo.opcodes import (
@@ -28,6 +37,8 @@ from wirewitness.dissectors.mongo.secrets import is_secret
 
 # Cursor ids of one killCursors that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000
+# Namespaces of one bulkWrite that are looked at.
+MAX_NAMESPACES = 50
 # What a find asks for or not.
 FIND_FLAGS = ("has_sort", "has_projection", "tailable", "no_cursor_timeout")
 # Commands whose first value is a string and names no collection.
@@ -134,6 +145,8 @@ def command_facts(command: Command, message: Message) -> Facts:
     if name == "find":
         for column in FIND_FLAGS:
             facts.setdefault(column, False)
+    elif name == "bulkWrite":
+        facts.update(_written_to(message, fields))
     elif name == "killCursors":
         facts["cursors_killed"] = integers(data, fields.get(b"cursors"), MAX_CURSOR_IDS)
     elif command.hello:
@@ -146,6 +159,25 @@ def command_facts(command: Command, message: Message) -> Facts:
     if message.opcode == OP_MSG and message.flags & EXHAUST_ALLOWED:
         facts["exhaust"] = False
     return facts
+
+
+def _written_to(message: Message, fields: Fields) -> Facts:
+    """Where a bulkWrite writes: it is sent to admin, and names collections in nsInfo. The database, where it is one
+    only; the collection as well."""
+    data, listed = message.data, fields.get(b"nsInfo")
+    if listed is not None and listed[0] == ARRAY:
+        named = [inner(data, span) for span in element_spans(data, listed, MAX_NAMESPACES)]
+    else:
+        named = [
+            one for sequence in message.sequences if sequence.name == b"nsInfo"
+            for one in sequence_documents(data, sequence.start, sequence.end, MAX_NAMESPACES)
+        ]  # fmt: skip
+    places = {text(data, one.get(b"ns")) for one in named}
+    databases = {(place or "").partition(".")[0] for place in places}
+    if len(databases) != 1 or "" in databases or len(named) >= MAX_NAMESPACES:
+        return {}
+    collections = {(place or "").partition(".")[2] for place in places}
+    return {"database": databases.pop(), "collection": (collections.pop() or None) if len(collections) == 1 else None}
 
 
 def wants_no_reply(command: Command, data: bytes) -> bool:

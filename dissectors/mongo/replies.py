@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from wirewitness.dissectors.core.secrets import MASK
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 FINE = Outcome(True, 0, ERROR_NAMES[0], "ok")
 _DOUBLE_ONE = struct.pack("<d", 1)
 # Fields of a reply that says ok and tells an error nevertheless.
-ERRORS = frozenset({b"writeErrors", b"writeConcernError", b"err"})
+ERRORS = frozenset({b"writeErrors", b"writeConcernError", b"err", b"nErrors"})
 _UNREADABLE = Outcome(None, None, None, "ok")
 
 
@@ -75,6 +75,8 @@ def outcome(message: Message, to_command: bool) -> Outcome:
         first = next(iter(element_spans(data, fields[b"writeErrors"], 1)), None)
         if first is not None:
             return _failed(True, data, inner(data, first))
+    if integer(data, fields.get(b"nErrors")):  # bulkWrite; the statement that failed may be in a later batch
+        return _failed(True, data, next(_failed_statements(data, fields), {}))
     if b"writeConcernError" in fields:
         return _failed(True, data, inner(data, fields[b"writeConcernError"]))
     if b"err" in fields and text(data, fields[b"err"]) is not None:  # getLastError
@@ -118,7 +120,19 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
     elif command == "bulkWrite":
         counts = [integer(data, fields.get(key)) for key in (b"nInserted", b"nMatched", b"nDeleted")]
         facts["n"] = sum(count for count in counts if count is not None)
+        if facts.get("write_errors"):
+            _add_codes(facts, [integer(data, one.get(b"code")) for one in _failed_statements(data, fields)])
     return facts
+
+
+def _failed_statements(data: bytes, fields: Fields) -> Iterator[Fields]:
+    """The statements of a bulkWrite that its first batch says were refused."""
+    batch = inner(data, fields.get(b"cursor")).get(b"firstBatch")
+    if batch is not None and batch[0] == ARRAY:
+        for span in element_spans(data, batch, MAX_WRITE_ERRORS):
+            statement = inner(data, span)
+            if boolean(data, statement.get(b"ok")) is False:
+                yield statement
 
 
 # `E11000 duplicate key error collection: shop.users index: email_1 dup key: { email: "a@b.org" }`, since MongoDB 4.2.
@@ -143,6 +157,8 @@ def error_message(message: Message) -> str | None:
             return found
     for span in element_spans(data, fields[b"writeErrors"], 1) if b"writeErrors" in fields else ():
         return text(data, inner(data, span).get(b"errmsg"))
+    if integer(data, fields.get(b"nErrors")):
+        return text(data, next(_failed_statements(data, fields), {}).get(b"errmsg"))
     return text(data, inner(data, fields.get(b"writeConcernError")).get(b"errmsg"))
 
 
@@ -173,8 +189,12 @@ def _add_cursor(facts: Facts, cursor_id: int) -> None:
 def _write_errors(facts: Facts, data: bytes, span: Span) -> None:
     elements = element_spans(data, span, MAX_WRITE_ERRORS) if span[0] == ARRAY else []
     codes = [integer(data, inner(data, element).get(b"code")) for element in elements]
-    known = sorted({code for code in codes if code is not None})
     facts["write_errors"] = len(elements)
+    _add_codes(facts, codes)
+
+
+def _add_codes(facts: Facts, codes: list[int | None]) -> None:
+    known = sorted({code for code in codes if code is not None})
     facts["write_error_codes"] = known
     facts["write_error_names"] = ",".join(ERROR_NAMES.get(code, str(code)) for code in known) or None
 

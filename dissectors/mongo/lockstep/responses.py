@@ -59,8 +59,11 @@ class Outcomes(NamedTuple):
 
 
 def is_plain(layout: Layout) -> bool:
-    """Are these replies read together? Not where an array stands in place of a document that is entered."""
-    return all(values.kind != ARRAY for key, values in layout.fields.items() if key in ENTERED)
+    """Are these replies read together? Not where an array stands in place of a document that is entered, and not of
+    bulkWrite, which tells its errors inside the cursor's batch."""
+    return b"nErrors" not in layout.fields and all(
+        values.kind != ARRAY for key, values in layout.fields.items() if key in ENTERED
+    )
 
 
 def outcomes(buffer: Buffer, layout: Layout) -> Outcomes:
