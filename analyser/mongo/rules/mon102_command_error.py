@@ -20,7 +20,9 @@ How it decides
     (retried_within_s), as withTransaction does, or is at the next one when the capture ends; what is left is a warning.
     Codes without a group are info, a warning from 5 on (several); so are duplicate keys (11000), where most of these
     inserts stored nothing and half of what the application inserts there is refused, and commands or options that the
-    server does not know (59, 72) of an application that works on data. Always info: other everyday answers (a
+    server does not know (59, 72) of an application that works on data. A warning, too, are questions about the server
+    that it never answered: at least 10 times (unanswered_least) a command that it does not know, or that the user may
+    not send. Always info: other everyday answers (a
     collection that is not there). The same again without a pause is a warning whatever it is, but for what belongs to
     the course of things: at least 10 refusals (unpaused_least), four fifths of which came within 100 ms (pause_ms) of
     the refusal before. No finding, only counted among the errors of a report: whatever was answered to questions about
@@ -39,10 +41,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
@@ -57,13 +58,10 @@ from wirewitness.analyser.mongo.rules.errors import (
     DUPLICATE,
     EVERYDAY,
     NOT_PRIMARY,
-    OTHER,
+    PROBES,
     REQUEST,
     TRANSACTION,
-    WRITE_CONCERN,
     Group,
-    group_of,
-    needs_nobody,
 )
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
@@ -79,19 +77,10 @@ from wirewitness.analyser.mongo.rules.rows import (
     listed,
     namespace,
 )
+from wirewitness.analyser.mongo.rules.told_errors import Error, errors_in, never_answered
 from wirewitness.analyser.mongo.rules.use import DATA, PREPARES, USE, is_data
 
 _CommitsOf = dict[str, list[int]]
-
-
-class _Error(NamedTuple):
-    """One error that an answer tells. what: command, write or write concern."""
-
-    what: str
-    code: int | None
-    name: str | None
-    group: Group
-    row: Row
 
 
 def detect(
@@ -101,19 +90,23 @@ def detect(
     retried_within_s: float = 120.0,
     unpaused_least: int = 10,
     pause_ms: float = 100.0,
+    unanswered_least: int = 10,
 ) -> Iterator[Finding]:
     """One finding for each kind of error and code that this application met."""
     use = rows_of(frames[USE])
     commits: _CommitsOf = {}
     for row in rows_of(frames["mongo_transactions"]):
         commits.setdefault(row["lsid"], []).append(row["ts"] if row["ts_ended"] is None else row["ts_ended"])
-    kinds: dict[tuple[str, int | None, Group], list[_Error]] = {}
-    for error in _errors(rows_of(frames["mongo_commands"])):
+    kinds: dict[tuple[str, int | None, Group], list[Error]] = {}
+    rows = rows_of(frames["mongo_commands"])
+    for error in errors_in(rows, never_answered(rows, use, unanswered_least)):
         kinds.setdefault((error.what, error.code, error.group), []).append(error)
     for (_, _, group), errors in kinds.items():
         retried = [e for e in errors if _may_retry(e) and _retried(e.row, commits, int(retried_within_s * NS_PER_S))]
         left = len(errors) - len(retried)
         severity = group.severity if left < several else _often(group, errors, use)
+        if all(error.row["command"] in PROBES for error in errors):
+            severity = "warning"  # what is left of them was never answered
         is_work = any(error.row["command"] in (*DATA, *PREPARES) for error in errors)
         if left < several and ((group.heals == "never" and _healed(errors, use)) or (group is REQUEST and not is_work)):
             severity = "info"
@@ -130,7 +123,7 @@ def detect(
         yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried), more, numbers)
 
 
-def _elsewhere(errors: list[_Error], cursors: list[Row]) -> str:
+def _elsewhere(errors: list[Error], cursors: list[Row]) -> str:
     """Were these cursors asked for on other connections than those that opened them, and soon?"""
     refused = {error.row["exchange_id"] for error in errors}
     lost = [one for one in cursors if one["ended_exchange_id"] in refused and one["ts_opened"] is not None]
@@ -144,7 +137,7 @@ def _elsewhere(errors: list[_Error], cursors: list[Row]) -> str:
     )
 
 
-def _often(group: Group, errors: list[_Error], use: list[Row]) -> Severity:
+def _often(group: Group, errors: list[Error], use: list[Row]) -> Severity:
     """How bad several of them are."""
     if group is EVERYDAY and errors[0].code in _UNKNOWN_COMMANDS and any(is_data(row) for row in use):
         return "warning"
@@ -156,7 +149,7 @@ def _often(group: Group, errors: list[_Error], use: list[Row]) -> Severity:
     return group.often if nothing >= 0.8 * len(errors) and 2 * len(errors) >= sent else "info"
 
 
-def _healed(errors: list[_Error], use: list[Row]) -> bool:
+def _healed(errors: list[Error], use: list[Row]) -> bool:
     """Had the application success later with all that was refused?"""
     later = {
         (row["database"], row["collection"], row["command"]): row["ts_succeeded"]
@@ -168,7 +161,7 @@ def _healed(errors: list[_Error], use: list[Row]) -> bool:
     )
 
 
-def _pauses_ms(errors: list[_Error]) -> list[float]:
+def _pauses_ms(errors: list[Error]) -> list[float]:
     """From each refusal to the next request that was refused."""
     rows = sorted((error.row for error in errors), key=lambda row: (row["ts"], row["exchange_id"]))
     return [
@@ -178,31 +171,7 @@ def _pauses_ms(errors: list[_Error]) -> list[float]:
     ]
 
 
-def _errors(rows: Iterable[Row]) -> Iterator[_Error]:
-    for row in rows:
-        codes = row["write_error_codes"]
-        writes = [] if codes is None else [int(code) for code in codes]
-        names = (row["write_error_names"] or "").split(",")
-        of_writes = bool(writes or row["write_errors"])
-        concern = row["write_concern_error_code"]
-        of_command = row["status"] == "error" and not (row["ok"] and (of_writes or concern is not None))
-        if of_command and not needs_nobody(row["command"], row["error_code"]):
-            yield _Error("command", row["error_code"], row["error_name"], group_of(row["error_code"]), row)
-        for place, code in enumerate(writes):
-            yield _Error("write", code, names[place] if place < len(names) else None, group_of(code), row)
-        if of_writes and not writes:
-            yield _Error("write", None, None, OTHER, row)
-        if concern is not None:
-            yield _Error("write concern", concern, row["write_concern_error_name"], _of_concern(concern), row)
-
-
-def _of_concern(code: int) -> Group:
-    """A write concern fails as its own, or because the member changed its role."""
-    group = group_of(code)
-    return WRITE_CONCERN if group in (OTHER, EVERYDAY) else group
-
-
-def _may_retry(error: _Error) -> bool:
+def _may_retry(error: Error) -> bool:
     """Is it an error after which drivers begin the transaction anew, or commit again?"""
     labels = error.row["error_labels"] or ""
     return error.group is TRANSACTION or any(label in labels for label in _RETRIED_LABELS)
@@ -219,14 +188,14 @@ def _codes(row: Row) -> int:
     return 0 if row["write_error_codes"] is None else len(row["write_error_codes"])
 
 
-def _refused_writes(errors: list[_Error]) -> int | None:
+def _refused_writes(errors: list[Error]) -> int | None:
     """How many single writes got this code; None where an answer has several codes and does not say."""
     if errors[0].what != "write" or any(_codes(error.row) != 1 for error in errors):
         return None
     return sum(error.row["write_errors"] or 1 for error in errors)
 
 
-def _finding(errors: list[_Error], severity: Severity, retried: int, more: str, numbers: Row) -> Finding:
+def _finding(errors: list[Error], severity: Severity, retried: int, more: str, numbers: Row) -> Finding:
     first, rows = errors[0], [error.row for error in errors]
     code = "an error without a code" if first.code is None else f"error {first.code}"
     name = printable(first.name or "", 80)
@@ -273,7 +242,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int, more: str, 
     )
 
 
-def _said(error: _Error) -> str:
+def _said(error: Error) -> str:
     """What the member's last hello on this connection had told the client, where it matters."""
     role, of = error.row["server_role"], error.row["set_name"]
     if error.group is not NOT_PRIMARY or role is None:

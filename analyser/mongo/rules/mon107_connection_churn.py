@@ -1,9 +1,9 @@
 """MON107 connection-churn: connections made anew for a request or two, or suddenly many more than usual.
 
 Finds
-    An application that opens connections for one or two commands each and closes them again, as with a client object
-    made for each request or a pool that closes what is idle for a moment; a client address whose new connections per
-    minute rise far above its own habit.
+    An application that opens connections for one or two commands each and closes them again or leaves them open, as
+    with a client object made for each request or a pool that closes what is idle for a moment; a client address whose
+    new connections per minute rise far above its own habit.
 
 Why it matters
     Drivers keep their connections in a pool. A new one costs TCP, TLS, hello and authentication, and SCRAM is made
@@ -17,6 +17,9 @@ How it decides
     that a pool of which all connections end together is none. Where connections that only watch the server stay open
     meanwhile it is one client whose pool gives up its connections: said so. Connections that only watch the server do
     not count, nor do those that the client closed because it gave up on a command (MON103).
+    Left open: as many connections of one server, all of them open at the same time, that carried one or two commands
+    within these 5 s of their first packet and nothing for as long since. They were opened over all the time that the
+    capture lasts: the middle one neither in the first nor in the last quarter of it, as a pool that fills would.
     More than usual: new connections with a hello whose TCP handshake is in the capture, per minute of a client address,
     against the median of its minutes; at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30
     such connections (connections_least). The first minute is left out, as a client that starts fills its pool. A median
@@ -32,10 +35,8 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
@@ -44,6 +45,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.minutes import by_minute
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.left_open import Short, goes_on, lasted_ns, left_open
 from wirewitness.analyser.mongo.rules.rows import (
     AROUND,
     COMMAND_COLUMNS,
@@ -60,14 +62,6 @@ from wirewitness.analyser.mongo.rules.rows import (
 )
 
 _MINUTE_NS = 60 * NS_PER_S
-
-
-class _Short(NamedTuple):
-    """A connection for a request or two. begun_ns: of its work, None without one in the capture."""
-
-    flow: Row
-    hello: Row
-    begun_ns: int | None
 
 
 def detect(
@@ -87,6 +81,7 @@ def detect(
     gave_up = {row["flow_id"] for row in rows_of(frames["connection_ends"])}
     first_hellos: dict[str, Row] = {}
     work: dict[str, list[int]] = {}
+    until_ns = max((flow["observed_until"] or flow["ts_last"] for flow in flows), default=0)
     for row in rows_of(frames["mongo_commands"]):
         if row["flow_id"] not in opened:
             continue
@@ -97,17 +92,22 @@ def detect(
     told = set()
     for (name, driver), mine in _by_application(first_hellos).items():
         short = [
-            _Short(opened[flow], hello, min(work[flow]))
+            Short(opened[flow], hello, min(work[flow]))
             for flow, hello in mine.items()
             if flow not in gave_up
             and 0 < len(work.get(flow, ())) <= commands_most
-            and _lasted_ns(opened[flow]) < short_s * NS_PER_S
+            and lasted_ns(opened[flow]) < short_s * NS_PER_S
         ]
         fullest_minute = _fullest(short)
         if len(fullest_minute) >= short_least and _turns(fullest_minute) >= turns_least:
             told.add((name, driver))
             watching = [opened[flow] for flow in mine if flow not in work]
             yield _for_each_request(fullest_minute, len(short), len(mine), _client_stays(fullest_minute, watching))
+            continue
+        left = left_open(mine, opened, work, commands_most, short_s * NS_PER_S)
+        if len(left) >= short_least and goes_on(left, until_ns - short_s * NS_PER_S):
+            told.add((name, driver))
+            yield _never_closed(left, len(mine))
     yield from _more_than_usual(
         flows,
         {flow: hello for flow, hello in first_hellos.items() if (hello["app_name"], hello["driver"]) not in told},
@@ -124,12 +124,7 @@ def _by_application(hellos: Mapping[str, Row]) -> dict[tuple[str | None, str | N
     return found
 
 
-def _lasted_ns(flow: Row) -> float:
-    """How long a connection was open; for ever where its end is not in the capture."""
-    return math.inf if flow["ts_closed"] is None else flow["ts_closed"] - flow["ts_first"]
-
-
-def _fullest(short: Sequence[_Short]) -> list[_Short]:
+def _fullest(short: Sequence[Short]) -> list[Short]:
     """Those of the minute in which most began."""
     ordered = sorted(short, key=lambda one: (one.flow["ts_first"], one.flow["flow_id"]))
     best, first = (0, 0), 0
@@ -140,7 +135,7 @@ def _fullest(short: Sequence[_Short]) -> list[_Short]:
     return ordered[best[0] : best[1]]
 
 
-def _turns(short: Sequence[_Short]) -> int:
+def _turns(short: Sequence[Short]) -> int:
     """How many of them one after the other, the earlier ended before the later began."""
     turns, ended = 0, -1
     for one in sorted(short, key=lambda one: one.flow["ts_closed"]):
@@ -149,20 +144,53 @@ def _turns(short: Sequence[_Short]) -> int:
     return turns
 
 
-def _client_stays(short: Sequence[_Short], watching: Sequence[Row]) -> bool:
+def _client_stays(short: Sequence[Short], watching: Sequence[Row]) -> bool:
     """Does one client open them all? Each client has connections of its own that watch the server, as long as it is
     there."""
     from_ns, until_ns = short[0].flow["ts_first"], short[-1].flow["ts_first"]
-    stay = [one for one in watching if one["ts_first"] + _lasted_ns(one) >= until_ns and one["ts_first"] <= from_ns]
+    stay = [one for one in watching if one["ts_first"] + lasted_ns(one) >= until_ns and one["ts_first"] <= from_ns]
     return bool(stay) and 2 * (len(watching) - len(stay)) < len(short)
 
 
-def _for_each_request(short: Sequence[_Short], in_all: int, connections: int, stays: bool) -> Finding:
+def _never_closed(short: Sequence[Short], connections: int) -> Finding:
+    rows = sorted((one.hello for one in short), key=lambda row: (row["ts"], row["exchange_id"]))
+    first = rows[0]
+    lasted_s = (rows[-1]["ts"] - first["ts"]) / NS_PER_S
+    return command_finding(
+        RULE,
+        rows,
+        severity="warning",
+        confidence="medium",
+        subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
+        title=f"{len(rows)} connections left open: {client_title(first)} at {server_text(first)}",
+        sentence=(
+            f"{sentence_start(client_text(first))} makes a client for each piece of work and closes none: in "
+            f"{lasted_s:.0f} s it opened {len(rows)} connections to {server_text(first)} for one or two commands each, "
+            f"which are all open and idle in the end ({count(connections, 'connection')} of it in total). Their number "
+            "grows all the time."
+        ),
+        next_step=(
+            "Make one client object (MongoClient) when the program starts, and let all work share it and its pool; "
+            "where there must be several, close each after use, also when it fails."
+        ),
+        numbers={
+            "kind": "never closed",
+            "left_open": len(rows),
+            "left_behind": len(rows),
+            "connections": connections,
+            "lasted_s": round(lasted_s, 3),
+            "where": server_text(first),
+            "clients": [client_numbers(first, connections=connections)],
+        },
+    )
+
+
+def _for_each_request(short: Sequence[Short], in_all: int, connections: int, stays: bool) -> Finding:
     rows = [one.hello for one in short]
     first = rows[0]
     lasted_s = (short[-1].flow["ts_first"] - short[0].flow["ts_first"]) / NS_PER_S
     ready = [(one.begun_ns - one.flow["ts_first"]) / NS_PER_MS for one in short if one.begun_ns is not None]
-    lived = median(_lasted_ns(one.flow) for one in short) / NS_PER_MS
+    lived = median(lasted_ns(one.flow) for one in short) / NS_PER_MS
     return command_finding(
         RULE,
         rows,

@@ -22,9 +22,12 @@ How it decides
     prepared: createIndexes, listCollections, listIndexes, listDatabases, create, collStats or dbStats at least 10 times
     (prepared_least), over more than half of the time in which the application works on data, at least once for each 10
     data commands, and fewer connections than half of them; other applications of the server count as likes.
+    pinged: at least 30 pings (empty_least), less than half a second (poll_s) apart on the average, and one for each two
+    data commands or more: a pool that asks whether its connection works before it uses it. A probe once a second is
+    none.
     counted: a count of a collection for each find of it or two, at least 20 times (counted_least).
-    A warning where it is empty or prepared; the others where they make half (half) of the data commands of the server,
-    or of their time; else info.
+    A warning where it is empty, prepared or pinged; the others where they make half (half) of the data commands of the
+    server, or of their time; else info.
 
 False alarms
     Load tests that send one query again and again on one connection, or with pauses.
@@ -91,6 +94,12 @@ _PREPARED = _Kind(
     "Do it once, when the application is deployed or starts: createIndexes and lists of collections belong before the "
     "work, not in it.",
 )
+_PINGED = _Kind(
+    "pinged",
+    "asked beside its work whether the server is there",
+    "Leave the ping out: drivers watch their servers and try again by themselves, and a connection that fails is told "
+    "by the command itself. It doubles the round trips of each piece of work.",
+)
 _COUNTED = _Kind(
     "counted",
     "counted what the finds beside them return a page of",
@@ -131,6 +140,8 @@ def detect(
                 yield _finding(_SAME, row, row["same"], "warning" if is_warning else "info")
             elif _is_prepared(row, own, prepared_least):
                 yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))
+            elif _is_pinged(row, own, empty_least, poll_s * 1000):
+                yield _finding(_PINGED, row, row["succeeded"], "warning", _usual(row, every))
             elif _is_counted(row, own, counted_least):
                 yield _finding(_COUNTED, row, row["succeeded"], "warning" if share_of([row], every) >= half else "info")
 
@@ -174,6 +185,13 @@ def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:
         return False
     lasted = max(one["ts_last"] for one in work) - min(one["ts"] for one in work)
     return bool((row["ts_last"] - row["ts"]) * 2 > lasted)
+
+
+def _is_pinged(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+    if row["command"] != "ping" or row["succeeded"] < least or every_ms(row) >= poll_ms:
+        return False
+    work = sum(one["commands"] for one in own if is_data(one))
+    return bool(0 < work <= 2 * row["commands"])
 
 
 def _is_counted(row: Row, own: Sequence[Row], least: int) -> bool:
@@ -240,6 +258,6 @@ RULE = Rule(
     suspects=f"""
         SELECT server_address, server_port FROM r_{USE}
         WHERE (command IN {QUERIES} AND (without_effect >= 30 OR same >= 50))
-            OR (command IN {PREPARES} AND succeeded >= 10)
+            OR (command IN {PREPARES} AND succeeded >= 10) OR (command = 'ping' AND succeeded >= 30)
             OR (command IN ('count', 'aggregate') AND succeeded >= 20)""",
 )  # fmt: skip

@@ -34,6 +34,8 @@ from wirewitness.analyser.mongo.rules import (
     mon128_batch_thrown_away,
     mon129_other_types,
     mon130_done_twice,
+    mon131_same_work_at_once,
+    mon132_waits_too_short,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -67,4 +69,6 @@ RULES: tuple[Rule, ...] = (
     mon128_batch_thrown_away.RULE,
     mon129_other_types.RULE,
     mon130_done_twice.RULE,
+    mon131_same_work_at_once.RULE,
+    mon132_waits_too_short.RULE,
 )

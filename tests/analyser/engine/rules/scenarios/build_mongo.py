@@ -299,6 +299,17 @@ def short_lives(count: int, every: float, lasts: float = 0.05, work: int = 1, **
     }
 
 
+def left_behind(count: int, every: float, work: int = 1, closed_at: float | None = None) -> dict[str, list[Row]]:
+    """Connections of one application, each with hello and some finds, which stay open; closed_at: all at once then."""
+    found = short_lives(count, every, 50, work)
+    end = 1 + count * every + 10 if closed_at is None else closed_at
+    closed = {} if closed_at is None else {"closed_by": "client", "ts_closed": at(closed_at)}
+    return {
+        "mongo_commands": [row for row in found["mongo_commands"] if row["command"] != "endSessions"],
+        "flows": [flow_row(f"n{n}", end, 1 + n * every, **closed) for n in range(count)],
+    }
+
+
 def gives_up(
     count: int, wait_s: float = 0.3, took_ms: float | None = None, spread_s: float = 0.0
 ) -> dict[str, list[Row]]:

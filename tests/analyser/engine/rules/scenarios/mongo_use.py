@@ -181,18 +181,54 @@ def both_insert(count: int, **more: Any) -> list[Row]:
     return rows
 
 
-def beside_work(name: str, count: int, work: int = 60, **more: Any) -> list[Row]:
+_ADDS = '{"updates":[{"q":{"_id":"?number"},"u":{"$inc":{"bonus":"?number"}}}]}'
+
+
+def walks(count: int, start: float, flow: str = "a", values: str = "same", **more: Any) -> list[Row]:
+    """Updates of one document after the other, each once."""
+    known = {"documents_sent": 1, "n": 1, "n_modified": 1, "query_shape": _ADDS}
+    return [
+        command(start + n / 5, "update", flow=flow, document_ids=[n], literals_id=f"{values}{n}", **{**known, **more})
+        for n in range(count)
+    ]
+
+
+def looks_for_work(what: str, **more: Any) -> list[Row]:
+    """Finds of what is to be done."""
+    shape = {"query_shape": '{"filter":{"state":"?string"}}', "shape_id": "work", "literals_id": what}
+    return [command(1.05 + n / 2, documents_returned=1, **shape, **more) for n in range(12)]
+
+
+def follows(count: int, every: float, cursors: int = 1, **more: Any) -> list[Row]:
+    """getMores that let the server wait for a moment and bring nothing."""
+    known = {"cursor_exhausted": False, "documents_returned": 0, "await_time_ms": 1}
+    return [command(1 + n * every, "getMore", 1, cursor_id=70 + n % cursors, **{**known, **more}) for n in range(count)]
+
+
+def beside_work(name: str, count: int, work: int = 60, every: float = 1.0, **more: Any) -> list[Row]:
     """Finds, and so often such a command between them."""
-    every = work / count
-    return [*many(work), *(command(1.5 + n * every, name, **more) for n in range(count))]
+    pause = work * every / count
+    return [*many(work, every=every), *(command(1 + every / 2 + n * pause, name, **more) for n in range(count))]
 
 
 _ROUND = [in_transaction(9, 3, "commitTransaction", collection=None)]
 MONGO_USE_FIRES: list[Scenario] = [
+    fires("MON131", "warning", "a job runs twice at once", **alone(*walks(40, 1), *walks(40, 4, "b"))),
+    fires("MON131", "warning", "a schedule on each of two hosts", **alone(
+        *walks(40, 1), *walks(40, 1.1, **_SECOND))),
+    fires("MON131", "warning", "two workers that do not claim their work", **alone(
+        *walks(40, 1), *walks(40, 1.1, values="mine", **_SECOND),
+        *looks_for_work("new"), *looks_for_work("new", **_SECOND))),
+    fires("MON132", "warning", "it hardly lets the server wait", **alone(
+        opened(0.5, tailable=True), *follows(80, 0.02))),
+    fires("MON132", "warning", "a tailable cursor on nothing", **alone(*nothing(50, 0.05, tailable=True))),
+    fires("MON119", "warning", "a ping before each find", **alone(*beside_work("ping", 60, every=0.2))),
     fires("MON102", "warning", "a value that is not valid", **alone(failed(1, 2))),
     fires("MON102", "info", "it was put right", **alone(failed(1, 13), command(2))),
     fires("MON102", "warning", "no such command, again and again", **alone(
         command(0.5), *(failed(n, 59, "frobnicate") for n in range(1, 8)))),
+    fires("MON102", "warning", "a monitor asks for what the server does not know", **alone(
+        *(failed(n, 59, "top", database="admin", collection=None) for n in range(1, 13)))),
     fires("MON102", "warning", "again without a pause", **alone(
         *(failed(1 + n / 100, 26, "collStats") for n in range(40)))),
     fires("MON102", "info", "again with pauses", **alone(*(failed(1 + n, 26, "collStats") for n in range(40)))),
@@ -298,6 +334,20 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON128", "warning", "one of a hundred documents", **alone(*killed(12))),
 ]  # fmt: skip
 MONGO_USE_NEAR_MISSES: list[Scenario] = [
+    silent("MON131", "nineteen documents", **alone(*walks(19, 1), *walks(19, 1.5, "b"))),
+    silent("MON131", "one run after the other", **alone(*walks(40, 1), *walks(40, 12, "b"))),
+    silent("MON131", "two stages of one process", **alone(
+        *walks(40, 1, values="paid"), *walks(40, 1.1, values="sent", **_SECOND),
+        *looks_for_work("new"), *looks_for_work("paid", **_SECOND))),
+    silent("MON131", "counters that all add to, as it happens", **alone(
+        *walks(40, 1), *(row | {"document_ids": [n * 17 % 40], "literals_id": f"same{n * 17 % 40}"}
+                         for n, row in enumerate(walks(40, 1.1, **_SECOND))))),
+    silent("MON132", "it waits for a second", **alone(opened(0.5, tailable=True), *follows(80, 1, await_time_ms=1000))),
+    silent("MON132", "forty cursors that wait long", **alone(*follows(80, 0.025, 40, await_time_ms=1000))),
+    silent("MON132", "news come all the time", **alone(*follows(80, 0.02, documents_returned=3))),
+    silent("MON132", "it opens a cursor on nothing once a second", **alone(*nothing(50, 1, tailable=True))),
+    silent("MON119", "a probe once a second", **alone(*beside_work("ping", 60))),
+    silent("MON119", "a ping for each fourth find", **alone(*beside_work("ping", 40, work=160, every=0.1))),
     silent("MON118", "nineteen", **alone(*updates(19))),
     silent("MON118", "one of five changes something", **alone(
         *updates(20), *updates(5, n=1, n_modified=1, literals_id="new", flow="b"))),
