@@ -9,15 +9,16 @@ Why it matters
 
 How it decides
     The longest time without a packet of the client, also the one at the end, against the keep alive of CONNECT, or
-    that which the server set in its place (5.0). More than 1.0 times (late_ratio) plus 1 s (slack_s) is a warning:
-    clients look at their clock once in a while. More than 1.5 times (gone_ratio) is critical: the server has to
-    close. Keep alive 0 switches the check off. A client that waits for PINGRESP until the end is not the one that
-    failed: info, MQT104 tells of the server. So it is where the silence is short enough without the time in which the
-    client waited for the CONNACK or PINGRESP that it began with: many libraries count from there. Bytes missing from
-    the flow make it inconclusive: info, low confidence. So does a connection of which no packet of either side comes
-    any more, that nobody closes, and to which the server sends nothing in vain, although the time in which it has to
-    close is over by 10 s (unclosed_s): the capture may have lost sight of it. Who closed is not said where nothing of
-    the server is captured.
+    that which the server set in its place (5.0). More than 1.0 times (late_ratio) plus 1 s (slack_s) is told: clients
+    look at their clock once in a while. It is info where the client went on before the server had to close: many
+    libraries send their pings so. At the end it is a warning. More than 1.5 times (gone_ratio) is critical: the server
+    has to close. Keep alive 0 switches the check off. A client that waits for PINGRESP until the end is not the one
+    that failed: info, MQT104 tells of the server. So it is where the silence is short enough without the time in which
+    the client waited for the CONNACK or PINGRESP that it began with: many libraries count from there. Bytes missing
+    from the flow make it inconclusive: info, low confidence. So does a connection of which no packet of either side
+    comes any more, that nobody closes, and to which the server sends nothing in vain, although the time in which it has
+    to close is over by 10 s (unclosed_s): the capture may have lost sight of it. Who closed is not said where nothing
+    of the server is captured.
 
 False alarms
     A capture that lost the client's packets without a gap in its stream: PINGREQ is only 2 bytes, but its loss
@@ -72,7 +73,8 @@ def detect(
         for_server = waits or silence_ms - waited_ms <= limit_ms * late_ratio + slack_s * 1000
         unclosed = is_last and silence_ms > limit_ms * gone_ratio + unclosed_s * 1000
         out_of_sight = unclosed and _ends_unseen(row, flow, limit_ms)
-        severity, confidence = _judged(gone, for_server, bool(row["gap_bytes"]) or out_of_sight)
+        in_time = not gone and not is_last
+        severity, confidence = _judged(gone, for_server or in_time, bool(row["gap_bytes"]) or out_of_sight)
         yield RULE.finding(
             severity=severity,
             confidence=confidence,

@@ -85,7 +85,7 @@ MQTT_FIRES: list[Scenario] = [
     ),
     fires(
         "MQT103",
-        "warning",
+        "info",
         "late, not gone",
         mqtt_connections=[connection(client_silence_ms=75_000.0, client_silence_from=at(100), client_silence_packet=9)],
     ),
@@ -137,10 +137,16 @@ MQTT_FIRES: list[Scenario] = [
     ),
     fires(
         "MQT103",
-        "warning",
+        "critical",
         "a PINGRESP that came two seconds late is no excuse",
-        mqtt_connections=[connection(client_silence_ms=76_000.0, client_silence_from=at(100), client_silence_packet=9)],
+        mqtt_connections=[connection(client_silence_ms=95_000.0, client_silence_from=at(100), client_silence_packet=9)],
         exchanges=[ping(100, 2)],
+    ),
+    fires(
+        "MQT103",
+        "warning",
+        "late, and the server closed before it had to",
+        mqtt_connections=[connection(ts_last_from_client=at(100), observed_until=at(175), closed_by="server")],
     ),
     fires("MQT104", "warning", "no answer", mqtt_connections=[connection()], exchanges=[ping(900, None)]),
     fires("MQT104", "info", "a late answer", mqtt_connections=[connection()], exchanges=[ping(900, 45)]),
