@@ -8,8 +8,9 @@ In: a view of `mqtt_publishes`. Out: STEPS and ROWS of the table. The only place
   published, and the copy left after that.
 - A value goes round when each of its topics gets copies that were caused so from another topic: LEAST_ROUNDS of them,
   and SHARE of its copies there. So a value that is copied from one topic to the next and made anew at the first goes
-  nowhere round. Or each copy has a longer topic that holds the one before, LEAST_ROUNDS times: a ring of bridges that
-  put a prefix before it.
+  nowhere round. Or each copy has a longer topic that holds the one before, on LEAST_ROUNDS topics: a ring of bridges
+  that put a prefix before it. There it is a copy as well where one client published both, whoever got the first: a
+  bridge may have a connection for each direction.
 - Of a client that copies its own publishes, somebody else has to have published the value first.
 """
 
@@ -17,9 +18,11 @@ from __future__ import annotations
 
 LEAST_ROUNDS = 20
 SHARE = 0.8
-# What has fewer bytes is often equal by chance.
+# What has fewer bytes is often equal by chance, but for topics that get longer each time.
 _LEAST_BYTES = 4
-_OF_A_ROUND = f"""topic IS NOT NULL AND payload_crc32 IS NOT NULL AND payload_bytes >= {_LEAST_BYTES}
+# Longer topics are cut, so that nobody sees whether they hold the one before.
+_CUT = 990
+_OF_A_ROUND = """topic IS NOT NULL AND payload_crc32 IS NOT NULL AND payload_bytes > 0
     AND NOT coalesce(dup, false) AND first_message_id IS NULL AND response_topic IS NULL
     AND coalesce(correlation_data_bytes, 0) = 0"""
 _WHO = "coalesce(client_id, flow_id) || ' ' || coalesce(client_address, '') AS who"
@@ -27,7 +30,8 @@ _VALUE = "payload_crc32, payload_bytes"
 # One topic only is what MQT120 looks for by itself.
 _OFTEN = f"""
     SELECT {_VALUE} FROM mqtt_publishes WHERE direction = 'client_to_server' AND {_OF_A_ROUND}
-    GROUP BY ALL HAVING count(*) > {LEAST_ROUNDS} AND min(topic) <> max(topic)"""
+    GROUP BY ALL HAVING count(*) > {LEAST_ROUNDS} AND min(topic) <> max(topic)
+        AND (payload_bytes >= {_LEAST_BYTES} OR max(length(topic)) - min(length(topic)) >= 2 * {LEAST_ROUNDS})"""
 
 STEPS = {
     "round_copies": f"""
@@ -37,15 +41,17 @@ STEPS = {
                      epoch_ns(ts) AS at_ns, client_id, client_address, client_port, version, message_id, file, packet
               FROM mqtt_publishes SEMI JOIN ({_OFTEN}) AS often USING ({_VALUE})
               WHERE direction = 'client_to_server' AND {_OF_A_ROUND})
-        WINDOW value_steps AS (PARTITION BY server, {_VALUE} ORDER BY at_ns, packet, message_id)""",
+        WINDOW value_steps AS (PARTITION BY server, {_VALUE} ORDER BY at_ns, packet, length(message_id), message_id)""",
     "round_got": f"""
         SELECT coalesce(server_address, '') AS server, {_VALUE}, topic, {_WHO}, epoch_ns(ts) AS got_ns
         FROM mqtt_publishes SEMI JOIN ({_OFTEN}) AS often USING ({_VALUE})
         WHERE direction = 'server_to_client' AND topic IS NOT NULL AND NOT coalesce(retain, false)""",
     "round_caused": """
-        SELECT copies.*, (copies.at_ns - got_ns) / 1e6 AS handled_ms,
+        SELECT copies.*, (copies.at_ns - coalesce(got_ns, prior.at_ns)) / 1e6 AS handled_ms,
                coalesce(got_ns >= prior.at_ns AND prior.topic <> copies.topic
-                        AND (prior.who <> copies.who OR maker <> copies.who), false) AS caused
+                        AND (prior.who <> copies.who OR maker <> copies.who), false)
+                   OR coalesce(prior.who = copies.who AND prior.topic <> copies.topic
+                               AND contains(copies.topic, prior.topic), false) AS caused
         FROM round_copies AS copies ASOF LEFT JOIN round_got AS got
             ON copies.server = got.server AND copies.payload_crc32 = got.payload_crc32
             AND copies.payload_bytes = got.payload_bytes AND prior.topic = got.topic AND copies.who = got.who
@@ -56,8 +62,9 @@ STEPS = {
                    count(*) FILTER (caused AND contains(topic, prior.topic) AND topic <> prior.topic) AS longer
             FROM round_caused GROUP BY ALL)
         GROUP BY ALL
-        HAVING (min(caused) >= {LEAST_ROUNDS} AND min(caused / copies) >= {SHARE})
-            OR (sum(longer) >= {LEAST_ROUNDS} AND sum(longer) >= {SHARE} * sum(copies))""",
+        HAVING (payload_bytes >= {_LEAST_BYTES} AND min(caused) >= {LEAST_ROUNDS} AND min(caused / copies) >= {SHARE})
+            OR (count(*) FILTER (longer > 0) >= {LEAST_ROUNDS}
+                AND sum(longer) >= {SHARE} * sum(copies) FILTER (length(topic) < {_CUT}))""",
 }
 ROWS = f"""
     SELECT first.message_id AS message_id, make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts,

@@ -191,7 +191,7 @@ def _ring(rows: list[Row]) -> Finding:
     every = {row[name] for row in rows for name in ("to_topic", "from_topic")}
     topics = [printable(one, 60) for one in sorted(every)]
     ways = [
-        f"{client_text(row)} publishes on {printable(row['to_topic'], 60)} what it got on "
+        f"{client_text(row)} publishes on {printable(row['to_topic'], 60)} what came on "
         f"{printable(row['from_topic'], 60)} ({count(row['copies_count'], 'time')}, {ms_text(row['handled_ms'])} later)"
         for row in rows[:3]
     ]

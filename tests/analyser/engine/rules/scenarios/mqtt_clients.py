@@ -121,13 +121,15 @@ def ring(*topics: str, rounds: int = 30, every: float = 0.2, after: float = 0.01
     return rows
 
 
-def prefixed(rounds: int) -> list[Row]:
-    """A bridge that puts a prefix before the topic of what it gets, and gets that too."""
-    value, bridge = {"payload_crc32": 77, "payload_bytes": 20}, {"client_id": "bridge", "client_address": "10.2.1.1"}
+def prefixed(rounds: int, size: int = 20, gets: bool = True, deep: int = 1000) -> list[Row]:
+    """A bridge that puts a prefix before the topic of what it gets, and gets that too; gets: on the same connection.
+    deep: after so many prefixes it begins anew."""
+    value, bridge = {"payload_crc32": 77, "payload_bytes": size}, {"client_id": "bridge", "client_address": "10.2.1.1"}
     rows = [publish(9.9, "w", "t", client_id="writer", client_address="10.2.0.9", **value)]
     for n in range(rounds):
-        topic = "a/" * n + "t"
-        rows.append(to_client(10 + n * 0.1, "k", topic=topic, **bridge, **value))
+        topic = "a/" * (n % deep) + "t"
+        if gets:
+            rows.append(to_client(10 + n * 0.1, "k", topic=topic, **bridge, **value))
         rows.append(publish(10.005 + n * 0.1, "k", f"a/{topic}", **bridge, **value))
     return rows
 
@@ -205,6 +207,8 @@ MQTT_CLIENTS_FIRES: list[Scenario] = [
     fires("MQT120", "warning", "two copiers in a ring of two topics", mqtt_publishes=ring("a/x", "b/x")),
     fires("MQT120", "warning", "three copiers in a ring of three topics", mqtt_publishes=ring("a/x", "b/x", "c/x")),
     fires("MQT120", "warning", "a bridge that puts a prefix before", mqtt_publishes=prefixed(30)),
+    fires("MQT120", "warning", "two bytes, and a connection for each way",
+          mqtt_publishes=prefixed(30, size=2, gets=False)),
     fires("MQT129", "warning", "two hundred messages over 80 ms", **one_by_one(200, 80, 82)),
     fires("MQT129", "info", "for a short time", **one_by_one(60, 80, 82, lives=60)),
     fires("MQT130", "warning", "six alarms that nobody gets", **dropped()),
@@ -583,9 +587,10 @@ def twice(count: int, apart: float = 0.05, likes: bool = False, peers: int = 0, 
     for place in range(peers):
         who = {"client_id": f"peer-{place}", "client_address": f"10.2.3.{place}"}
         rows += [
-            publish(10.2 + each * n, f"r{place}", "plant/a", payload_crc32=5000 + n, message_id=f"r{place}c{n}", **who)
+            publish(10.2 + each * n, f"r{place}", "plant/a", payload_crc32=5000 + 1000 * place + n,
+                    message_id=f"r{place}c{n}", **who)
             for n in range(round(count / each))
-        ]
+        ]  # fmt: skip
     return rows
 
 
