@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column, Table, columns_of
 from wirewitness.analyser.tables.mqtt_clients import CLIENT_TABLES
+from wirewitness.analyser.tables.mqtt_work import WORK_TABLES
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
 from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
@@ -396,4 +397,5 @@ MQTT_TABLES = (
     _ACTIVE_SUBSCRIPTIONS,
     _RETAINED,
     *CLIENT_TABLES,
+    *WORK_TABLES,
 )

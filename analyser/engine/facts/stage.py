@@ -161,13 +161,18 @@ DELIVERIES = StageTables(
 )
 _OF_CLIENTS = (
     "mqtt_wills", "mqtt_dropped_filters", "mqtt_topic_rounds", "mqtt_client_subscribes", "mqtt_server_pauses",
-    "mqtt_publisher_habits", "mqtt_names_used", "mqtt_topic_writers",
+    "mqtt_publisher_habits", "mqtt_names_used", "mqtt_topic_writers", "mqtt_workers", "mqtt_twin_publishers",
+    "mqtt_publisher_contents", "mqtt_group_absences", "mqtt_lone_subscribers",
+    "mqtt_retained_back", "mqtt_early_resends", "mqtt_kept_filters",
 )  # fmt: skip
 MQTT_CLIENTS = StageTables(
     makes=_OF_CLIENTS,
-    reads=("mqtt_connections", "mqtt_subscriptions", "mqtt_publishes", "exchanges", "flows"),
+    reads=(
+        "mqtt_connections", "mqtt_subscriptions", "mqtt_publishes", "mqtt_deliveries", "mqtt_active_subscriptions",
+        "mqtt_retained", "exchanges", "flows",
+    ),
     new=_OF_CLIENTS,
-)
+)  # fmt: skip
 CURSORS = StageTables(
     makes=("mongo_cursors", "mongo_transactions", "mongo_servers"),
     reads=("mongo_commands",),

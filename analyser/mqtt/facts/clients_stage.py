@@ -11,12 +11,20 @@ from wirewitness.analyser.engine.facts.stage import MQTT_CLIENTS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
 from wirewitness.analyser.mqtt.facts import (
     dropped_filters,
+    early_resends,
+    group_absences,
+    kept_filters,
+    lone_subscribers,
+    publisher_contents,
     publisher_habits,
     repeated_subscribes,
+    retained_back,
     server_pauses,
     topic_growth,
     topic_rounds,
+    twin_publishers,
     wills,
+    workers,
 )
 
 MADE = {
@@ -28,6 +36,14 @@ MADE = {
     "mqtt_publisher_habits": Made(publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS),
     "mqtt_names_used": Made(topic_growth.NAMES_ASKS, topic_growth.NAMES_STEPS, topic_growth.NAMES_ROWS),
     "mqtt_topic_writers": Made(topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS),
+    "mqtt_workers": Made(workers.ASKS, workers.STEPS, workers.ROWS),
+    "mqtt_twin_publishers": Made(twin_publishers.ASKS, twin_publishers.STEPS, twin_publishers.ROWS),
+    "mqtt_publisher_contents": Made(publisher_contents.ASKS, publisher_contents.STEPS, publisher_contents.ROWS),
+    "mqtt_group_absences": Made(group_absences.ASKS, group_absences.STEPS, group_absences.ROWS),
+    "mqtt_lone_subscribers": Made(lone_subscribers.ASKS, lone_subscribers.STEPS, lone_subscribers.ROWS),
+    "mqtt_retained_back": Made(retained_back.ASKS, retained_back.STEPS, retained_back.ROWS),
+    "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
+    "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS),
 }
 
 

@@ -17,7 +17,7 @@ FLOOR_NS = 3_000_000_000
 _MOST = 500
 _SPECIAL = r"([.^$*?()\[\]{}|\\])"
 # A filter as a regular expression over topics: MQTT 3.1.1 and 5.0, section 4.7.
-_PATTERN = f"""'^' || replace(replace(replace(replace(
+PATTERN = f"""'^' || replace(replace(replace(replace(
     regexp_replace(matching_filter, '{_SPECIAL}', '\\\\\\1', 'g'), '+', '[^/]*'), '/#', '(/.*)?'), '#', '.*'),
     '\\$', '[$]') || '$'"""
 
@@ -44,7 +44,7 @@ STEPS = {
                (SELECT count(*) FROM drop_held AS own WHERE own.flow_id = next.flow_id) AS filters_now,
                (SELECT count(*) FROM drop_held AS own WHERE own.flow_id = next.flow_id AND own.topic_filter NOT IN (
                     SELECT topic_filter FROM drop_held AS old WHERE old.flow_id = next.flow_before)) AS filters_new,
-               {_PATTERN.replace("matching_filter", "held.matching_filter")} AS pattern
+               {PATTERN.replace("matching_filter", "held.matching_filter")} AS pattern
         FROM drop_connections AS next JOIN drop_connections AS before ON before.flow_id = next.flow_before
         JOIN drop_held AS held ON held.flow_id = next.flow_before
         WHERE NOT next.resumed AND next.whole AND before.whole AND held.event = 'subscribe' AND held.qos IS NOT NULL

@@ -15,6 +15,8 @@ _LONG_ID, _ID_LETTERS = 5, 2
 _WELL = 1.4
 _SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
     '[0-9]+', '0', 'g')"""
+# The shape of a name whose id is empty.
+_BLANK = "replace({}, '<id>', '')"
 _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
 
 STEPS = {
@@ -73,11 +75,17 @@ STEPS = {
     "habit_usual": """
         SELECT server, plain_shape, arg_max(shape, (clients, shape)) AS usual_shape, max(clients) AS usual_clients
         FROM habit_shapes GROUP BY server, plain_shape HAVING count(*) > 1""",
+    # Likewise of those that have their client's id where this one has nothing.
+    "habit_blank": f"""
+        SELECT server, {_BLANK.format("shape")} AS shape, arg_max(shape, (clients, shape)) AS named_shape,
+               max(clients) AS named_clients
+        FROM habit_shapes WHERE contains(shape, '<id>') GROUP BY ALL""",
     "habit_before": f"""
         SELECT now.server, now.client_id, now.topic, arg_max(before.topic, before.last_ns) AS topic_before
         FROM habit_rows AS now JOIN habit_rows AS before ON now.server = before.server
             AND now.client_id = before.client_id AND before.last_ns < now.first_ns AND before.topic <> now.topic
-            AND {_PLAIN.format("before.topic")} = {_PLAIN.format("now.topic")}
+            AND ({_PLAIN.format("before.topic")} = {_PLAIN.format("now.topic")}
+                 OR (contains(before.shape, '<id>') AND {_BLANK.format("before.shape")} = now.shape))
         GROUP BY ALL""",
     # What it publishes on instead: the only topic that begins where this one ends.
     "habit_after": """
@@ -126,7 +134,8 @@ ROWS = """
            client_id, last.client_address AS client_address, last.client_port AS client_port, last.version AS version,
            topic, topic_before, topic_after,
            make_timestamp_ns(after_ns)::TIMESTAMPTZ_NS AS ts_after,
-           habit_rows.shape, plain_shape, usual_shape, coalesce(usual_clients, 0) AS usual_clients,
+           habit_rows.shape, plain_shape, coalesce(usual_shape, named_shape) AS usual_shape,
+           coalesce(usual_clients, named_clients, 0) AS usual_clients,
            clients - 1 AS likes, messages, retained, retain_turns, always_retained,
            CASE WHEN retain_turns = 1 THEN turned_place - 1 END AS before_turn, last.retain AS retains_now,
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
@@ -145,6 +154,7 @@ ROWS = """
            make_timestamp_ns(last_of_shape_ns)::TIMESTAMPTZ_NS AS ts_last_of_shape, message_id, last_message_id,
            turned_message_id, nullif(server, '') AS server_address, last.server_port AS server_port
     FROM habit_rows JOIN habit_shapes USING (server, shape) LEFT JOIN habit_usual USING (server, plain_shape)
+    LEFT JOIN habit_blank USING (server, shape)
     LEFT JOIN habit_rates USING (server, client_id, topic) LEFT JOIN habit_before USING (server, client_id, topic)
     LEFT JOIN habit_between USING (server, client_id, topic) LEFT JOIN habit_told USING (server, client_id, topic)
     LEFT JOIN habit_after USING (server, client_id, topic)

@@ -1,10 +1,10 @@
 """MQT134 other-habit: one client publishes in another way than before, or than its likes.
 
 Finds
-    Clients that leave a topic for one that differs by case or a slash, or whose topic differs so from those of all
-    their likes; that no longer set RETAIN, or do so since; that publish each message twice; that publish many times as
-    often as they did; and whose payloads are JSON that ends too early, or of another kind since. Question: whose
-    content differs.
+    Clients that leave a topic for one that differs by case or a slash, or is without their id, or whose topic differs
+    so from those of all their likes; that no longer set RETAIN, or do so since; that publish each message twice; that
+    publish many times as often as they did; and whose payloads are JSON that ends too early, or of another kind since.
+    Question: whose content differs.
 
 Why it matters
     It is what an update of one program or device does, and nothing fails: subscribers with the old filter get no more,
@@ -12,7 +12,8 @@ Why it matters
 
 How it decides
     By the fact `mqtt_publisher_habits`. Topic: `messages_least` messages on one topic, then as many on another one that
-    is the same but for upper and lower case or empty levels, and none on the first one any more; or the shape of a
+    is the same but for upper and lower case or empty levels, or for its own id, which is empty now, and none on the
+    first one any more; or the shape of a
     client's topic (digits and its id aside) is that of `likes_least` other clients but for these. RETAIN: it was set on
     each of `messages_least` messages or more, and on none since, as many; a retained value is left behind. Or it is set
     since, where no like does; a warning with `likes_least` of them, else info. Twice: ten messages or more have the
@@ -146,6 +147,8 @@ def _difference(one: str, other: str) -> str:
     plain = [name.replace("//", "/").strip("/") for name in (one, other)]
     if plain[0] == plain[1]:
         return "a slash"
+    if one.count("/") == other.count("/") and "" in other.split("/"):
+        return "an empty level"
     return "upper and lower case" if len(one) == len(other) else "a slash and case"
 
 

@@ -42,6 +42,16 @@ from wirewitness.analyser.mqtt.rules import (
     mqt136_never_acts,
     mqt137_growing,
     mqt138_two_writers,
+    mqt139_shared_work_twice,
+    mqt140_no_results,
+    mqt141_same_readings,
+    mqt142_other_content,
+    mqt143_tiny_segments,
+    mqt144_other_server,
+    mqt145_no_member,
+    mqt146_retained_back,
+    mqt147_resends_early,
+    mqt148_kept_filter,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -83,4 +93,14 @@ RULES: tuple[Rule, ...] = (
     mqt136_never_acts.RULE,
     mqt137_growing.RULE,
     mqt138_two_writers.RULE,
+    mqt139_shared_work_twice.RULE,
+    mqt140_no_results.RULE,
+    mqt141_same_readings.RULE,
+    mqt142_other_content.RULE,
+    mqt143_tiny_segments.RULE,
+    mqt144_other_server.RULE,
+    mqt145_no_member.RULE,
+    mqt146_retained_back.RULE,
+    mqt147_resends_early.RULE,
+    mqt148_kept_filter.RULE,
 )

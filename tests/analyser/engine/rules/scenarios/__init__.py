@@ -28,6 +28,7 @@ from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRE
 from tests.analyser.engine.rules.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_topics import MQTT_TOPICS_FIRES, MQTT_TOPICS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_waiting import MQTT_WAITING_FIRES, MQTT_WAITING_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mqtt_work import MQTT_WORK_FIRES, MQTT_WORK_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.near_misses import NEAR_MISSES as OTHER_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.net import NET_FIRES, NET_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.scenario import Scenario
@@ -56,6 +57,7 @@ FIRES: list[Scenario] = [
     *MQTT_TOPICS_FIRES,
     *MQTT_WAITING_FIRES,
     *MQTT_CLIENTS_FIRES,
+    *MQTT_WORK_FIRES,
     *MONGO_FIRES,
     *MONGO_USE_FIRES,
 ]
@@ -82,6 +84,7 @@ NEAR_MISSES: list[Scenario] = [
     *MQTT_TOPICS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
     *MQTT_CLIENTS_NEAR_MISSES,
+    *MQTT_WORK_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
     *MONGO_USE_NEAR_MISSES,
 ]

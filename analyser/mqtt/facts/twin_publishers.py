@@ -1,0 +1,98 @@
+"""Two clients that publish the same: `mqtt_twin_publishers`, pairs with the same payloads on the same topics.
+
+In: views of `mqtt_publishes`. Out: STEPS and ROWS of the table.
+
+A value is a topic with a payload (size and CRC-32); one sent again with DUP is left out, and so is a client that also
+got the topic from the server: it may copy what it gets. A row is a pair of client ids that are both there, with LEAST
+values or more in common, each of which came from both within the longer of their usual gaps on that topic. Values are
+counted in the time in which both published, on topics of both.
+"""
+
+from __future__ import annotations
+
+LEAST = 5
+# What so many clients publish alike is a state, no reading of one thing.
+_MOST_CLIENTS = 3
+# Two copies of one program read the same source at about the same time; counters that began elsewhere meet later.
+_STEPS = 5
+
+STEPS = {
+    "twin_sent": """
+        SELECT coalesce(server_address, '') AS server, topic, client_id, payload_crc32, payload_bytes,
+               epoch_ns(ts) AS at_ns, message_id, flow_id, client_address, client_port, version, server_port,
+               epoch_ns(ts) - epoch_ns(lag(ts) OVER steps) AS gap_ns
+        FROM mqtt_publishes
+        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND payload_bytes > 0
+            AND payload_crc32 IS NOT NULL AND NOT coalesce(dup, false)
+            AND (coalesce(server_address, ''), topic) IN (
+                SELECT (coalesce(server_address, ''), topic) FROM mqtt_publishes
+                WHERE direction = 'client_to_server' AND client_id <> '' AND topic IS NOT NULL
+                GROUP BY ALL HAVING min(client_id) <> max(client_id))
+        WINDOW steps AS (PARTITION BY server_address, topic, client_id ORDER BY ts, message_id)""",
+    "twin_topics": """
+        SELECT server, topic, client_id, min(at_ns) AS first_ns, max(at_ns) AS last_ns, median(gap_ns) AS gap_ns
+        FROM twin_sent GROUP BY ALL""",
+    "twin_values": """
+        SELECT server, topic, payload_crc32, payload_bytes, client_id, min(at_ns) AS at_ns,
+               arg_min(message_id, at_ns) AS message_id
+        FROM twin_sent GROUP BY ALL""",
+    "twin_shared": f"""
+        SELECT * FROM twin_values
+        QUALIFY count(*) OVER (PARTITION BY server, topic, payload_crc32, payload_bytes)
+            BETWEEN 2 AND {_MOST_CLIENTS}""",
+    "twin_pairs": f"""
+        SELECT server, one.client_id AS client_id, other.client_id AS other_client_id, count(*) AS common,
+               count(DISTINCT topic) AS topics, min(topic) AS topic, min(one.at_ns) AS first_ns,
+               max(one.at_ns) AS last_ns, median(abs(other.at_ns - one.at_ns)) AS apart_ns,
+               count(*) FILTER (one.at_ns <= other.at_ns) AS first_here,
+               arg_min(one.message_id, one.at_ns) AS message_id,
+               arg_min(other.message_id, one.at_ns) AS other_message_id,
+               arg_max(other.message_id, one.at_ns) AS last_message_id
+        FROM twin_shared AS one JOIN twin_shared AS other USING (server, topic, payload_crc32, payload_bytes)
+        JOIN twin_topics AS mine ON mine.server = one.server AND mine.topic = one.topic
+            AND mine.client_id = one.client_id
+        JOIN twin_topics AS theirs ON theirs.server = one.server AND theirs.topic = one.topic
+            AND theirs.client_id = other.client_id
+        WHERE one.client_id < other.client_id
+            AND least(one.at_ns, other.at_ns) >= greatest(mine.first_ns, theirs.first_ns)
+            AND greatest(one.at_ns, other.at_ns) <= least(mine.last_ns, theirs.last_ns)
+            AND abs(other.at_ns - one.at_ns) <= {_STEPS} * greatest(mine.gap_ns, theirs.gap_ns)
+        GROUP BY ALL HAVING count(*) >= {LEAST}""",
+    # What each published while both were there, on topics of both.
+    "twin_counts": """
+        SELECT pairs.server, pairs.client_id, other_client_id, sent.client_id AS who, count(*) AS messages,
+               count(DISTINCT (sent.topic, payload_crc32, payload_bytes)) AS contents,
+               arg_max(struct_pack(client_address, client_port, version, server_port), at_ns) AS last
+        FROM twin_pairs AS pairs
+        JOIN twin_topics AS mine ON mine.server = pairs.server AND mine.client_id = pairs.client_id
+        JOIN twin_topics AS theirs ON theirs.server = pairs.server AND theirs.client_id = pairs.other_client_id
+            AND theirs.topic = mine.topic
+        JOIN twin_sent AS sent ON sent.server = pairs.server AND sent.topic = mine.topic
+            AND sent.client_id IN (pairs.client_id, other_client_id)
+            AND at_ns BETWEEN greatest(mine.first_ns, theirs.first_ns) AND least(mine.last_ns, theirs.last_ns)
+        GROUP BY ALL""",
+    "twin_got": """
+        SELECT DISTINCT coalesce(server_address, '') AS server, client_id FROM mqtt_publishes
+        WHERE direction = 'server_to_client' AND client_id <> '' AND (coalesce(server_address, ''), topic) IN (
+            SELECT (server, topic) FROM twin_topics)""",
+}
+ROWS = """
+    SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
+           pairs.client_id AS client_id, mine.last.client_address AS client_address,
+           mine.last.client_port AS client_port, mine.last.version AS version,
+           pairs.other_client_id AS other_client_id, theirs.last.client_address AS other_client_address,
+           theirs.last.client_port AS other_client_port, topic, topics, common, mine.messages AS messages,
+           mine.contents AS contents, theirs.messages AS other_messages, theirs.contents AS other_contents,
+           first_here, apart_ns / 1e6 AS apart_ms, message_id, other_message_id, last_message_id,
+           nullif(pairs.server, '') AS server_address, mine.last.server_port AS server_port
+    FROM twin_pairs AS pairs
+    JOIN twin_counts AS mine ON mine.server = pairs.server AND mine.client_id = pairs.client_id
+        AND mine.other_client_id = pairs.other_client_id AND mine.who = pairs.client_id
+    JOIN twin_counts AS theirs ON theirs.server = pairs.server AND theirs.client_id = pairs.client_id
+        AND theirs.other_client_id = pairs.other_client_id AND theirs.who = pairs.other_client_id
+    WHERE NOT EXISTS (FROM twin_got WHERE twin_got.server = pairs.server
+                      AND twin_got.client_id IN (pairs.client_id, pairs.other_client_id))
+    ORDER BY first_ns, pairs.client_id, pairs.other_client_id"""
+ASKS = """EXISTS (SELECT topic FROM mqtt_publishes
+    WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> ''
+    GROUP BY server_address, topic HAVING min(client_id) <> max(client_id))"""
