@@ -130,13 +130,13 @@ def _both(one: _Walk, other: _Walk, least: int, share: float, order: float) -> l
     if max(min(own) for own in times) >= min(max(own) for own in times):
         return []
     ranks = [np.argsort(np.argsort(np.array(own))) for own in times]
-    return both if float(np.corrcoef(*ranks)[0, 1]) >= order else []
+    return both if float(np.corrcoef(ranks[0], ranks[1])[0, 1]) >= order else []
 
 
 def _equal(one: _Walk, other: _Walk, both: Sequence[int]) -> bool:
     """Are these the same updates, values included?"""
     same = sum(one[document]["literals_id"] == other[document]["literals_id"] for document in both)
-    return same >= _ONCE * len(both)
+    return bool(same >= _ONCE * len(both))
 
 
 def _finding(walks: Sequence[_Walk], both: Sequence[int], searched: bool) -> Finding:

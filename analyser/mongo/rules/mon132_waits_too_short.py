@@ -76,12 +76,12 @@ def detect(
 
 
 def _mostly_empty(rows: Sequence[Row]) -> bool:
-    return sum(row["documents_returned"] == 0 for row in rows) >= _NOTHING * len(rows)
+    return bool(sum(row["documents_returned"] == 0 for row in rows) >= _NOTHING * len(rows))
 
 
 def _every_ms(rows: Sequence[Row]) -> float:
     """The usual time from one to the next."""
-    return median((after["ts"] - before["ts"]) / NS_PER_MS for before, after in pairwise(rows))
+    return float(median((after["ts"] - before["ts"]) / NS_PER_MS for before, after in pairwise(rows)))
 
 
 def _short(gets: Sequence[Row]) -> Finding:

@@ -82,7 +82,7 @@ def _is_resized(row: Row, likes: list[Row], messages_least: int, bytes_least: in
         row["most_since"] - row["least_since"],
         *(one["spread"] for one in likes),
     )
-    return _turned_by(row) >= max(bytes_least, _WIDER * spread)
+    return bool(_turned_by(row) >= max(bytes_least, _WIDER * spread))
 
 
 def _turned_by(row: Row) -> int:

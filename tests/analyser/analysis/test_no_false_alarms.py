@@ -18,6 +18,7 @@ from tests.support.packets import Captured
 from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
 from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
+from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
@@ -36,7 +37,7 @@ def sample(name: str) -> tuple[Captured, ...]:
 def alarms(packets: Sequence[Captured], protocol: str) -> list[tuple[str, str, str]]:
     """Findings above info on TCP and the protocol; those of the others have no rows here to be wrong about."""
     codes = [code for code in RULES if code[:3] in ("TCP", protocol)]
-    tables = sorted(tables_needed(codes))
+    tables = needed_tables(sorted(tables_needed(codes)))
     with analysis_of(decode(packets, tables), tables, ReadOptions(), PROTOCOLS.values()) as analysis:
         found = run_rules(analysis.connection, codes)
     return [(one.code, one.severity, one.sentence) for one in found if one.severity != "info"]

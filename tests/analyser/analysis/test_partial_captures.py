@@ -24,6 +24,7 @@ from tests.support.packets import Captured
 from tests.support.shares import every, pairs, turns
 from tests.support.wire import decode, lossy, packets_of
 from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
+from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.incidents.incident_facts import facts_of
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -59,7 +60,7 @@ def packets(name: str, folder: Path) -> tuple[Captured, ...]:
 
 def findings(captured: Sequence[Captured]) -> list[Finding]:
     """What these rules say above info. Tables of all rules are there: some read rows that only others have decoded."""
-    tables = sorted(tables_needed(RULES))
+    tables = needed_tables(sorted(tables_needed(RULES)))
     with analysis_of(decode(captured, tables), tables, ReadOptions(), PROTOCOLS.values()) as analysis:
         found = run_rules(analysis.connection, sorted(code for code in RULES if code.startswith(CODES)))
     return [one for one in found if one.severity != "info"]
