@@ -165,7 +165,6 @@ CLIENT_REQUESTS = Table(
         Column("median_latency_ms", "float64", "middle time until the response", "context", "ms"),
         Column("least_response_bytes", "int64", "Fetch: size of the smallest response", "context", "bytes"),
         Column("p90_response_bytes", "int64", "Fetch: nine of ten responses are not larger", "context", "bytes"),
-        Column("median_gap_ms", "float64", "Produce: middle time from one request to the next", "context", "ms"),
         Column("longest_gap_ms", "float64", "Produce: longest time from one request to the next", "context", "ms"),
         _context("exchange_id", "exchange of the first one"),
         _context("last_exchange_id", "exchange of the last one"),

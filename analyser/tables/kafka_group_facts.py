@@ -242,4 +242,26 @@ _PAUSES = Table(
     "kafka",
 )  # fmt: skip
 
-KAFKA_GROUP_TABLES = (_GENERATIONS, _OWNERSHIP, _CLIENTS, _MEMBERS, _REBALANCES, _STATES, _PAUSES)
+_SILENCES = Table(
+    "kafka_client_silences",
+    "one row per client of groups that stood still several times: it sent nothing, not even a heartbeat, and waited "
+    "for no response, while others went on",
+    (
+        text("exchange_id", "the request before the first silence"),
+        time("ts", "begin of the first silence", nullable=False),
+        time("ts_last", "end of the last one", nullable=False),
+        CLUSTER,
+        CLIENT_ID,
+        CLIENT_ADDRESS,
+        number("silences", "how many", nullable=False),
+        milliseconds("longest_ms", "the longest one"),
+        milliseconds("total_ms", "all together"),
+        milliseconds("usual_beat_ms", "middle time between two heartbeats of the client"),
+        milliseconds("seen_ms", "from its first request to its last one"),
+        text("longest_exchange_id", "the request behind the longest one"),
+    ),
+    ("ts", "cluster_id", "client_address", "client_id"),
+    "kafka",
+)
+
+KAFKA_GROUP_TABLES = (_GENERATIONS, _OWNERSHIP, _CLIENTS, _MEMBERS, _REBALANCES, _STATES, _PAUSES, _SILENCES)

@@ -180,6 +180,33 @@ _VALUE_ROUNDS = Table(
     "kafka",
 )
 
+_VALUES_TWICE = Table(
+    "kafka_values_twice",
+    "one row per topic and client, or pair of clients, whose values are in it twice: a run that was done again, or two "
+    "writers that read the same topic",
+    (
+        text("exchange_id", "the Produce of the first value that is there twice"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_until", "time of the Produce of the last one by this client, the first time", nullable=False),
+        time("ts_again", "time of the Produce that wrote such a value again first", nullable=False),
+        time("ts_last", "time of the last one that did", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("again_client_id", "client id of who wrote them again; the same client: a run that was done again"),
+        text("again_client_address", "its IP address"),
+        text("topic", "topic name, else its id"),
+        text("from_topic", "topic from which both had them; null: a run that was done again"),
+        number("values_count", "values that are there twice, by what the first record of a batch says", nullable=False),
+        number("batches_count", "batches of the client, of two of the one with fewer, in this topic", nullable=False),
+        number("records_count", "records in the batches of both times", nullable=False),
+        text("again_exchange_id", "the Produce that wrote such a value again first"),
+        text("file", "file of the first Produce"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stayed below the high watermark for a second or more",
@@ -211,4 +238,4 @@ _STABLE_OFFSETS = Table(
     "kafka",
 )
 
-KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _VALUE_ROUNDS, _STABLE_OFFSETS)
+KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _VALUE_ROUNDS, _VALUES_TWICE, _STABLE_OFFSETS)

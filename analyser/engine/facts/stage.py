@@ -118,6 +118,11 @@ ROUNDS = StageTables(
     reads=("kafka_produce_batches", "kafka_fetch_partitions"),
     new=("kafka_value_rounds",),
 )
+VALUES_TWICE = StageTables(
+    makes=("kafka_values_twice",),
+    reads=("kafka_produce_batches", "kafka_fetch_partitions"),
+    new=("kafka_values_twice",),
+)
 # Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
 CONNECTIONS = StageTables(
     makes=("kafka_connections",),
@@ -145,6 +150,11 @@ PAUSES = StageTables(
     makes=("kafka_member_pauses",),
     reads=("kafka_offset_commits", "kafka_group_events", "kafka_fetch_partitions"),
     new=("kafka_member_pauses",),
+)
+SILENCES = StageTables(
+    makes=("kafka_client_silences",),
+    reads=("exchanges", "kafka_api_versions", "gaps"),
+    new=("kafka_client_silences",),
 )
 CLIENT_REQUESTS = StageTables(
     makes=("kafka_client_requests",),

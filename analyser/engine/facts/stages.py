@@ -33,8 +33,10 @@ from wirewitness.analyser.engine.facts.stage import (
     READING,
     REFUSED,
     ROUNDS,
+    SILENCES,
     STATES,
     TOPICS,
+    VALUES_TWICE,
     Held,
 )
 
@@ -81,10 +83,12 @@ STAGES = (
     Stage(*STATES, "kafka.facts.group_states", "add_states"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*ROUNDS, "kafka.facts.value_rounds", "add_rounds"),
+    Stage(*VALUES_TWICE, "kafka.facts.values_twice", "add_values_twice"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
     Stage(*LEADERS, "kafka.facts.leaders", "add_leaders"),
     Stage(*REFUSED, "kafka.facts.refusals", "add_refusals"),
     Stage(*PAUSES, "kafka.facts.member_pauses", "add_pauses"),
+    Stage(*SILENCES, "kafka.facts.client_silences", "add_silences"),
     Stage(*CLIENT_REQUESTS, "kafka.facts.client_requests", "add_client_requests"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
     Stage(*MQTT_CLIENTS, "mqtt.facts.clients_stage", "add_clients"),

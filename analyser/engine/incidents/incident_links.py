@@ -140,6 +140,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF322", ("KAF117", "KAF125", "KAF313", "KAF315", *_CLIENT_RETRIES), ("client",), lasts=True),
     # A request that is too large for the server goes out again and again.
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
+    # Who waits too long to be let in gives up and comes again.
+    Link("KAF329", (*_CLIENT_RETRIES, "KAF301", "KAF332", "NET104"), ("client", "server")),
     # Who is refused for its address's number of connections tries again.
     Link("KAF330", (*_CLIENT_RETRIES, "KAF301", "NET104"), ("client", "address")),
     # Clients of one thread send no heartbeat while they wait for their Fetch.
@@ -169,6 +171,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF126", ("KAF101", "KAF104"), _CLIENT),
     Link("KAF111", ("KAF105", "KAF110", "KAF303", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
          ("client", "group")),
+    Link("TCP101", ("KAF135",), ("flow", "client")),
+    Link("KAF135", ("KAF108", "KAF114", "KAF116", "KAF110"), _CLIENT),
     # A member that falls silent, and what its connection shows of it.
     Link("KAF111", ("TCP101", "TCP102", "TCP103"), ("flow", "client")),
     Link("TCP101", ("TCP102", "TCP103", "TCP105", *_STANDS), ("flow", "client")),

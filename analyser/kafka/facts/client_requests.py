@@ -40,7 +40,6 @@ _ROWS = f"""
            median(latency_ms) AS median_latency_ms,
            min(response_bytes) FILTER (operation = 'Fetch') AS least_response_bytes,
            quantile_disc(response_bytes, 0.9) FILTER (operation = 'Fetch') AS p90_response_bytes,
-           median(gap_ms) FILTER (operation = {_PACED!r}) AS median_gap_ms,
            max(gap_ms) FILTER (operation = {_PACED!r}) AS longest_gap_ms,
            arg_min(exchange_id, ts) AS exchange_id,
            arg_max(exchange_id, ts) AS last_exchange_id

@@ -8,11 +8,11 @@ Why it matters
     its own source, or has lost the thread that sends; it is found when somebody misses the data.
 
 How it decides
-    At least `least` Produce requests, none further apart than `steady` times the middle gap. Since the last one
+    At least `least` Produce requests, none further apart than `steady` times the mean gap. Since the last one
     `gaps` times its longest gap went by, and `share` of the time over which it had written before. All its requests are
-    answered, its connections are open, and no quota held it back. It reads nothing itself, nor does another client at
-    its address: the pace of who copies is that of its input. More than half of the other producers that wrote when it
-    stopped still wrote in the end, so it is no common stop.
+    answered, the connections on which it wrote last are open, and no quota held it back. It reads nothing itself, nor
+    does another client at its address: the pace of who copies is that of its input. More than half of the other
+    producers that wrote when it stopped still wrote in the end, so it is no common stop.
     Confidence medium: a source may have nothing to say. Provisional: it may write again.
 
 False alarms
@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text, seconds_text, time_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, ms_text, seconds_text, time_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -74,7 +74,7 @@ def detect(
         own = [one for one in connections if _who(one) == _who(row)]
         beside = [one for one in writers if one is not row and one["ts"] < row["ts_last"]]
         going_on = [one for one in beside if one["ts_last"] > until - silent_ns / 4]
-        if own and all(map(_is_open, own)) and 2 * len(going_on) > len(beside):
+        if own and all(_is_open(one, row["ts_last"]) for one in own) and 2 * len(going_on) > len(beside):
             yield _finding(_Silent(row, until, len(going_on)))
 
 
@@ -82,12 +82,18 @@ def _who(row: Row) -> tuple[str | None, str | None]:
     return row["client_address"], row["client_id"]
 
 
+def _mean_ms(row: Row) -> float:
+    return float(row["ts_last"] - row["ts"]) / NS_PER_MS / max(row["requests"] - 1, 1)
+
+
 def _is_steady(row: Row, steady: float) -> bool:
-    return row["longest_gap_ms"] is not None and row["longest_gap_ms"] <= steady * max(row["median_gap_ms"], 1)
+    return row["longest_gap_ms"] is not None and row["longest_gap_ms"] <= steady * _mean_ms(row)
 
 
-def _is_open(row: Row) -> bool:
-    return row["ts_closed"] is None and row["closed_by"] is None and not (row["unanswered"] or row["throttled"])
+def _is_open(row: Row, last: int) -> bool:
+    """Nothing is due on it, and what closed before the last batch was another one."""
+    closed_after = row["ts_closed"] is not None and row["ts_closed"] >= last
+    return not (closed_after or row["unanswered"] or row["throttled"])
 
 
 def _finding(found: _Silent) -> Finding:
@@ -97,10 +103,10 @@ def _finding(found: _Silent) -> Finding:
         provisional=True,
         title=f"Writes no more for {lasts}: {client_title(row)}",
         subject=client_subject(row),
-        sentence=f"{sentence_start(client_text(row))} has written nothing since {time_text(row['ts_last'])}, for "
+        sentence=f"{sentence_start(client_text(row))} has written nothing since {moment_text(row['ts_last'])}, for "
         f"{lasts}; before, it sent {count(row['requests'], 'Produce request')}, one each "
-        f"{ms_text(row['median_gap_ms'])}, and never paused for more than {ms_text(row['longest_gap_ms'])}. All were "
-        f"answered, its connection stays open, and {count(found.others, 'other producer')} went on.",
+        f"{ms_text(_mean_ms(row))} on average, and never paused for more than {ms_text(row['longest_gap_ms'])}. "
+        f"All were answered, its connection stays open, and {count(found.others, 'other producer')} went on.",
         next_step="Look what this process does (a thread dump), and whether its own source has something to say; watch "
         "its record-send-rate.",
         proof=Proof(row["ts_last"], found.until, _evidence((row["exchange_id"], row["last_exchange_id"]))),
@@ -108,7 +114,7 @@ def _finding(found: _Silent) -> Finding:
             **client_keys(row),
             "requests": row["requests"],
             "seconds": round(found.lasts / NS_PER_S, 3),
-            "usual_ms": row["median_gap_ms"],
+            "usual_ms": round(_mean_ms(row), 3),
             "longest_ms": row["longest_gap_ms"],
             "others": found.others,
             "since": time_text(row["ts_last"]),
@@ -130,8 +136,8 @@ RULE = Rule(
     confidence="medium",
     reads={
         REQUESTS: (
-            "ts", "ts_last", "client_id", "client_address", "operation", "requests", "errors", "median_gap_ms",
-            "longest_gap_ms", "exchange_id", "last_exchange_id",
+            "ts", "ts_last", "client_id", "client_address", "operation", "requests", "errors", "longest_gap_ms",
+            "exchange_id", "last_exchange_id",
         ),
         CONNECTIONS: (
             "ts", "client_id", "client_address", "ts_closed", "closed_by", "unanswered", "throttled", "all_seen_until",

@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
-from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
 
 BATCHES, FETCHES = "kafka_produce_batches", "kafka_fetch_partitions"
@@ -69,7 +69,7 @@ def _finding(topic: str, rows: Sequence[Row], read: Sequence[Row], *, certain: b
     name = printable(topic, 120)
     sources = sorted({printable(row["topic"] or "?", 120) for row in read})
     groups = sorted({row["group_id"] for row in read if row["group_id"]})
-    of = f" for {names_text([group_text(group) for group in groups], 2)}" if groups else ""
+    of = f" for {names_text([f'the group {printable(group, 120)}' for group in groups], 2)}" if groups else ""
     return RULE.finding(
         confidence="high" if certain else "medium",
         title=f"{count(dead, 'dead letter')}: {client_title(first)}, {first_of([name])}",

@@ -108,6 +108,7 @@ FACTS = [
         "kafka_value_rounds",
         r"\bcontent_crc\b",
         {
+            "analyser/kafka/facts/values_twice.py": "whether a value is in its topic twice",
             "analyser/kafka/facts/value_rounds.py": "the fact's own",
             "analyser/kafka/facts/producers_stage.py": "whether it is the same batch, sent again",
         },

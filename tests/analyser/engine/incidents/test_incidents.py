@@ -470,6 +470,7 @@ def test_every_rule_of_kafka_stands_in_the_table() -> None:
         "KAF210",
         "KAF212",
         "KAF213",
+        "KAF214",
         "KAF318",
         "KAF324",
         "KAF326",

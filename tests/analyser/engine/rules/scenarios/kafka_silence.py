@@ -80,7 +80,7 @@ def feeds(
         "kafka_client_requests": [
             {**one, "cluster_id": "c1", "operation": "Produce", "ts": at(seconds[0]), "ts_last": at(seconds[-1]),
              "requests": len(seconds), "succeeded": len(seconds), "errors": 0, "connections": 1,
-             "median_gap_ms": every * 1000, "longest_gap_ms": longest * 1000, "exchange_id": f"k{number}-c1",
+             "longest_gap_ms": longest * 1000, "exchange_id": f"k{number}-c1",
              "last_exchange_id": f"k{number}-c2"}
             for number, (one, seconds) in enumerate(who)
         ],
@@ -114,6 +114,63 @@ def beating(every: float, times: int = 150, timeout_ms: int | None = 6000, other
     return {"exchanges": sent, "kafka_group_events": [*groups, *alive]}
 
 
+def still(
+    times: int, lasts: float, *, others: bool = True, beats_on: bool = False, waits: bool = False, after: float = 10
+) -> dict[str, list[Row]]:
+    """A member fetches ten times a second and sends a heartbeat each second, but for so many silences.
+
+    others: whether other clients go on. beats_on: its heartbeats go on. waits: its last request has no response before.
+    after: so many seconds lie between.
+    """
+    breaks = [(10 + n * (lasts + after), 10 + n * (lasts + after) + lasts) for n in range(times)]
+    until = breaks[-1][1] + 10 if breaks else 60.0
+
+    def sent(operation: str, every: float, address: str, client: str, flow: str, within: bool) -> list[Row]:
+        rows = []
+        for n in range(round(until / every)):
+            second = 1 + n * every
+            around = [one for one in breaks if one[0] <= second < one[1]]
+            next_one = [end for begin, end in breaks if begin <= second + every < end]
+            if not around or within:
+                pending = waits and next_one and not around
+                rows.append(
+                    exchange(
+                        flow,
+                        second,
+                        operation,
+                        cluster_id="c1",
+                        protocol="kafka",
+                        client_id=client,
+                        client_address=address,
+                        lasts=next_one[0] - second if pending else 0.002,
+                    )
+                )
+        return rows  # fmt: skip
+
+    who = ("10.1.0.1", "billing-1")
+    rows = [*sent("Fetch", 0.1, *who, "flow1", False), *sent("Heartbeat", 1.0, *who, "flow1b", beats_on),
+            *sent("Fetch", 0.1, "10.1.0.2", "billing-2", "flow2", others)]  # fmt: skip
+    return {"exchanges": rows, "kafka_api_versions": [SPEAKS]}
+
+
+def let_in(burst: int, late: int, apart: float = 1.0, *, at_once: bool = False) -> dict[str, list[Row]]:
+    """So many connections within a second, of which the last ones are answered one each `apart` seconds, or all at the
+    end."""
+    begins = [1 + n / burst for n in range(burst)]
+    waits = [0.02] * (burst - late) + [late * apart if at_once else (n + 1) * apart for n in range(late)]
+    own = {"cluster_id": "c1", "client_id": "shop", "client_address": "10.1.0.7", **BOOTSTRAP}
+    return {
+        "kafka_connections": [
+            connection(n, begin, first_exchange_id=f"k{n}-c{round((begin + 0.001) * 1000)}")
+            for n, begin in enumerate(begins)
+        ],
+        "exchanges": [
+            exchange(f"k{n}", begin + 0.001, "ApiVersions", protocol="kafka", lasts=wait, **own)
+            for n, (begin, wait) in enumerate(zip(begins, waits, strict=True))
+        ],
+    }
+
+
 def offered(flow_id: str, *apis: int) -> list[Row]:
     """What the server of a connection offers."""
     return [
@@ -145,6 +202,8 @@ def joins_other_protocol(*, before: bool = False) -> dict[str, list[Row]]:
 SILENCE_FIRES: list[Scenario] = [
     fires("KAF134", "warning", "both members leave, and the topic is written on", **left(30, 90)),
     fires("KAF134", "warning", "another group begins at the end", **left(30, 90, **instead(45, 450, 90))),
+    fires("KAF135", "warning", "six silences of four seconds", **still(6, 4)),
+    fires("KAF135", "info", "three in half an hour", **still(3, 4, after=300)),
     fires("KAF212", "warning", "a feed stops, two go on", **feeds(100, until=60)),
     fires("KAF326", "warning", "a heartbeat each 20 ms", **beating(0.02)),
     fires("KAF326", "warning", "the session timeout is not known", **beating(0.02, timeout_ms=None, other=1.0)),
@@ -157,6 +216,7 @@ SILENCE_FIRES: list[Scenario] = [
     ),
     fires("KAF322", "warning", "a member of the new protocol in a classic group", **joins_other_protocol()),
 ]
+SILENCE_FIRES += [fires("KAF329", "warning", "the last ten are let in one each second", **let_in(50, 10))]
 SILENCE_NEAR_MISSES: list[Scenario] = [
     silent("KAF134", "a stop of fifteen seconds at the end", **left(30, 45)),
     silent("KAF134", "longer away than a restart, shorter than it was there", **left(60, 95)),
@@ -169,10 +229,15 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
         "KAF134", "the groups of a tool that somebody starts now and then",
         **left(30, 90, **together(instead(45, 450, 60, "billing-1"), instead(65, 650, 90, "billing-2"))),
     ),
+    silent("KAF135", "two of them", **still(2, 4)),
+    silent("KAF135", "all stand still", **still(6, 4, others=False)),
+    silent("KAF135", "heartbeats go on", **still(6, 4, beats_on=True)),
+    silent("KAF135", "it waits for the broker", **still(6, 4, waits=True)),
+    silent("KAF135", "shorter than two heartbeats", **still(6, 1.5)),
     silent("KAF212", "it never was steady", **feeds(40, until=60)),
     silent("KAF212", "all stop at the same time", **feeds(100, until=60, others=(21, 21, 60))),
     silent("KAF212", "it closes its connection", **feeds(100, until=60, ts_closed=at(22), closed_by="client")),
-    silent("KAF212", "a pause of some of those before", **feeds(100, until=60, longest=5)),
+    silent("KAF212", "a few of its longest pauses", **feeds(100, until=60, longest=5)),
     silent("KAF212", "it wrote for ten times as long", **feeds(1000, until=220, others=(220, 220))),
     silent("KAF326", "three in a session timeout", **beating(2.0)),
     silent("KAF326", "two a second", **beating(0.5)),
@@ -190,5 +255,8 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
         ],
         kafka_api_versions=offered("k0", *CONTROLLER),
     ),
+    silent("KAF329", "all are answered when the broker goes on", **let_in(50, 10, at_once=True)),
+    silent("KAF329", "four wait", **let_in(50, 4)),
+    silent("KAF329", "each waits a little longer", **let_in(50, 10, 0.02)),
     silent("KAF322", "a group that is gone when its member leaves", **joins_other_protocol(before=True)),
 ]  # fmt: skip
