@@ -65,7 +65,10 @@ def detect(
     quick = {
         _who(row)
         for row in fetching
-        if row["requests"] >= fetches_least and _rate(row) >= rate_least and _waits_less(row, wait_ms_most)
+        if row["requests"] >= fetches_least
+        and _rate(row) >= rate_least
+        and _waits_less(row, wait_ms_most)
+        and _is_alike(row)
     }
     records: dict[tuple[str, str], set[str]] = {one: set() for one in quick}
     waits: dict[tuple[str, str], int] = {}
@@ -93,6 +96,12 @@ def _rate(row: Row) -> float:
 def _waits_less(row: Row, most_ms: float) -> bool:
     latency = row["median_latency_ms"]
     return latency is not None and latency <= most_ms and 2 * row["succeeded"] >= row["requests"]
+
+
+def _is_alike(row: Row) -> bool:
+    """As in `_ALIKE`: of other clients of the cluster no fetches were read, so nobody knows what these brought."""
+    least, p90 = row["least_response_bytes"], row["p90_response_bytes"]
+    return least is not None and p90 is not None and p90 <= 1.5 * least + 64
 
 
 def _finding(found: _Empty) -> Finding:
