@@ -8,7 +8,7 @@ from typing import Any
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, exchange, group_event
 from tests.analyser.engine.rules.scenarios.build_groups import beats, joined
 from tests.analyser.engine.rules.scenarios.build_offsets import listed, read
-from tests.analyser.engine.rules.scenarios.kafka_connections import BOOTSTRAP, SPEAKS, connection
+from tests.analyser.engine.rules.scenarios.kafka_connections import BOOTSTRAP, SPEAKS, connection, polls
 from tests.analyser.engine.rules.scenarios.kafka_producers import produced
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
@@ -171,6 +171,30 @@ def let_in(burst: int, late: int, apart: float = 1.0, *, at_once: bool = False) 
     }
 
 
+def goes_to(clusters: str, lasts: float = 2) -> list[Row]:
+    """Connections of one client, five seconds apart, to brokers of these clusters."""
+    return [
+        connection(n, 1 + 5 * n, lasts=lasts, cluster_id=cluster, server_address=f"10.1.0.{ord(cluster)}")
+        for n, cluster in enumerate(clusters)
+    ]
+
+
+def two_readers() -> dict[str, list[Row]]:
+    """Two that are given records by each Fetch: one the same number of bytes each time, the other more and less."""
+    one = polls(300, 0.01, records=range(300))
+    other = {"client_address": "10.1.0.8", "client_id": "ledger"}
+    names = {row["exchange_id"]: f"other-{row['exchange_id']}" for row in one["exchanges"]}
+    more = {
+        "exchanges": [row | {"response_bytes": 100 + 40 * (n % 20)} for n, row in enumerate(one["exchanges"])],
+        "kafka_fetch_partitions": one["kafka_fetch_partitions"],
+    }
+    renamed = {
+        table: [row | other | {"exchange_id": names[row["exchange_id"]], "flow_id": "other"} for row in rows]
+        for table, rows in more.items()
+    }
+    return {table: [*rows, *renamed.get(table, ())] for table, rows in one.items()}
+
+
 def offered(flow_id: str, *apis: int) -> list[Row]:
     """What the server of a connection offers."""
     return [
@@ -216,7 +240,10 @@ SILENCE_FIRES: list[Scenario] = [
     ),
     fires("KAF322", "warning", "a member of the new protocol in a classic group", **joins_other_protocol()),
 ]
-SILENCE_FIRES += [fires("KAF329", "warning", "the last ten are let in one each second", **let_in(50, 10))]
+SILENCE_FIRES += [
+    fires("KAF341", "warning", "a client comes to two clusters in turn", kafka_connections=goes_to("aaabaa")),
+    fires("KAF329", "warning", "the last ten are let in one each second", **let_in(50, 10)),
+]
 SILENCE_NEAR_MISSES: list[Scenario] = [
     silent("KAF134", "a stop of fifteen seconds at the end", **left(30, 45)),
     silent("KAF134", "longer away than a restart, shorter than it was there", **left(60, 95)),
@@ -239,6 +266,7 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
     silent("KAF212", "it closes its connection", **feeds(100, until=60, ts_closed=at(22), closed_by="client")),
     silent("KAF212", "a few of its longest pauses", **feeds(100, until=60, longest=5)),
     silent("KAF212", "it wrote for ten times as long", **feeds(1000, until=220, others=(220, 220))),
+    silent("KAF324", "two that get records, one of them in responses of one size", **two_readers()),
     silent("KAF326", "three in a session timeout", **beating(2.0)),
     silent("KAF326", "two a second", **beating(0.5)),
     silent("KAF326", "all do so where the timeout is not known", **beating(0.1, timeout_ms=None, other=0.1)),
@@ -255,6 +283,9 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
         ],
         kafka_api_versions=offered("k0", *CONTROLLER),
     ),
+    silent("KAF341", "a probe goes round", kafka_connections=goes_to("abababa")),
+    silent("KAF341", "a client that is moved to another cluster", kafka_connections=goes_to("aaabbb")),
+    silent("KAF341", "a copier has both", kafka_connections=goes_to("aabaabaa", lasts=9)),
     silent("KAF329", "all are answered when the broker goes on", **let_in(50, 10, at_once=True)),
     silent("KAF329", "four wait", **let_in(50, 4)),
     silent("KAF329", "each waits a little longer", **let_in(50, 10, 0.02)),
