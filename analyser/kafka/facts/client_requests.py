@@ -30,6 +30,12 @@ _STEPS = {
             WHERE event = 'join' AND error_code IN (25, 79)
             GROUP BY cluster, address, client, flow_id)
         GROUP BY ALL""",
+    "req_gaps": f"""
+        SELECT {_BY}, max(gap_ns) / 1e6 AS longest_gap_ms
+        FROM (SELECT {_BY}, at_ns - lag(at_ns) OVER (PARTITION BY {_BY} ORDER BY at_ns) AS gap_ns
+              FROM (SELECT {_CLIENT}, epoch_ns(ts) AS at_ns FROM exchanges
+                    WHERE protocol = 'kafka' AND operation = '{_PACED}' AND request_message_id IS NOT NULL))
+        GROUP BY ALL""",
 }
 _ROWS = f"""
     SELECT min(ts) AS ts, max(ts) AS ts_last, nullif(cluster, '') AS cluster_id, nullif(client, '') AS client_id,
@@ -40,14 +46,12 @@ _ROWS = f"""
            median(latency_ms) AS median_latency_ms,
            min(response_bytes) FILTER (operation = 'Fetch') AS least_response_bytes,
            quantile_disc(response_bytes, 0.9) FILTER (operation = 'Fetch') AS p90_response_bytes,
-           max(gap_ms) FILTER (operation = {_PACED!r}) AS longest_gap_ms,
+           any_value(CASE WHEN operation = '{_PACED}' THEN longest_gap_ms END) AS longest_gap_ms,
            arg_min(exchange_id, ts) AS exchange_id,
            arg_max(exchange_id, ts) AS last_exchange_id
-    FROM (SELECT {_CLIENT}, *,
-                 (epoch_ns(ts) - lag(epoch_ns(ts)) OVER (
-                     PARTITION BY cluster_id, client_address, client_id, operation ORDER BY ts)) / 1e6 AS gap_ms
-          FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL AND operation IS NOT NULL)
-    LEFT JOIN req_joins USING ({_BY})
+    FROM (SELECT {_CLIENT}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
+          AND operation IS NOT NULL)
+    LEFT JOIN req_joins USING ({_BY}) LEFT JOIN req_gaps USING ({_BY})
     GROUP BY {_BY}, operation"""
 _MADE = {"kafka_client_requests": Made("EXISTS (FROM exchanges WHERE protocol = 'kafka')", _STEPS, _ROWS)}
 

@@ -5,8 +5,8 @@ In: a connection with views of `exchanges` and `gaps`. Out: the view of the tabl
 A client is an address and a client id that sends heartbeats, on all of its connections. It is silent from its last
 request, or from the last response that it waited for, to its next request; who waits for a response is not. A silence
 counts where not even a heartbeat came: BEATS of its usual times between heartbeats, and TIMES what 19 of 20 of its
-silences last. Other clients got responses in its middle (so neither the broker nor the capture stood still), and no
-bytes of the client are missing. Clients with LEAST silences have a row.
+silences last. Others got responses in the second in its middle (so neither the broker nor the capture stood still), and
+no bytes of the client are missing. Clients with LEAST silences have a row.
 
 Memory is DuckDB's limit, and it may spill: a row for each request of such clients.
 """
@@ -55,14 +55,18 @@ _STEPS = {
         JOIN (SELECT cluster, address, client, quantile_cont(gap_ns, 0.95) AS usual_ns FROM silent_gaps GROUP BY ALL)
             AS usual USING (cluster, address, client)
         WHERE gap_ns >= {BEATS} * beat_ns AND gap_ns >= {TIMES} * usual_ns""",
+    # Who got a response in the second in the middle of a silence.
+    "silent_heard": """
+        SELECT DISTINCT epoch_ns(ts_response) // 1_000_000_000 AS second, coalesce(client_address, '') AS address
+        FROM exchanges
+        WHERE protocol = 'kafka' AND epoch_ns(ts_response) // 1_000_000_000 IN (
+            SELECT (before_ns + gap_ns // 2) // 1_000_000_000 FROM silent_long)""",
     "silent_found": f"""
-        SELECT * FROM silent_long AS long
-        WHERE EXISTS (FROM exchanges AS other
-                      WHERE other.protocol = 'kafka' AND coalesce(other.client_address, '') <> long.address
-                          AND epoch_ns(other.ts_response)
-                              BETWEEN long.before_ns + long.gap_ns // 4 AND long.at_ns - long.gap_ns // 4)
-            AND NOT EXISTS (FROM ({losses()}) AS lost
-                            WHERE lost.address = long.address AND lost.at_ns BETWEEN long.before_ns AND long.at_ns)""",
+        SELECT long.* FROM silent_long AS long
+        SEMI JOIN silent_heard AS heard
+            ON heard.second = (before_ns + gap_ns // 2) // 1_000_000_000 AND heard.address <> long.address
+        ANTI JOIN ({losses()}) AS lost
+            ON lost.address = long.address AND lost.at_ns BETWEEN long.before_ns AND long.at_ns""",
 }
 _ROWS = f"""
     SELECT arg_min(before_id, at_ns) AS exchange_id, make_timestamp_ns(min(before_ns))::TIMESTAMPTZ_NS AS ts,
