@@ -47,6 +47,8 @@ _TWIN_PUBLISHERS = Table(
         count("other_contents", "different ones of these"),
         count("first_here", "of the common ones, those that the client published first"),
         Column("apart_ms", "float64", "middle time between both", "context", unit="ms"),
+        Column("gap_ms", "float64", "the longer of their middle times from one message to the next", "context", "ms"),
+        Column("ahead", "float64", "how many more the client had published there before one of these", "context"),
         text("message_id", "mqtt_publishes.message_id of the first"),
         text("other_message_id", "likewise of the same from the other one"),
         text("last_message_id", "likewise of the last from the other one"),
@@ -196,8 +198,29 @@ _KEPT_FILTERS = Table(
     ("ts", "flow_id", "topic_filter"),
     "mqtt",
 )
+_LATE_SUBSCRIBES = Table(
+    "mqtt_late_subscribes",
+    "one row per client and filter that was granted, on three connections or more, after a message for it had come",
+    (
+        ts_column("first of these messages", "context"),
+        moment("ts_last", "last SUBACK"),
+        *CLIENT,
+        text("topic_filter", "the filter, which is a topic"),
+        count("missed", "connections on which a message came after its first publish and before the SUBACK, to nobody"),
+        count("connections", "connections on which it asked for the filter, without a session from before"),
+        count("got", "messages on that topic that the server sent to it, on any connection"),
+        text("publisher", "client id of one who published these messages"),
+        Column("late_ms", "float64", "middle time from the message to the SUBACK", "context", unit="ms"),
+        text("message_id", "mqtt_publishes.message_id of the first of these messages"),
+        text("last_message_id", "likewise of the last one"),
+        text("exchange_id", "exchange of the first SUBSCRIBE that came too late"),
+        *SERVER,
+    ),
+    ("ts", "client_id", "topic_filter"),
+    "mqtt",
+)
 
 WORK_TABLES = (
     _WORKERS, _TWIN_PUBLISHERS, _PUBLISHER_CONTENTS, _GROUP_ABSENCES, _LONE_SUBSCRIBERS, _RETAINED_BACK,
-    _EARLY_RESENDS, _KEPT_FILTERS,
+    _EARLY_RESENDS, _KEPT_FILTERS, _LATE_SUBSCRIBES,
 )  # fmt: skip

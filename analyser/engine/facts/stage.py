@@ -174,6 +174,7 @@ _OF_CLIENTS = (
     "mqtt_publisher_habits", "mqtt_names_used", "mqtt_topic_writers", "mqtt_workers", "mqtt_twin_publishers",
     "mqtt_publisher_contents", "mqtt_group_absences", "mqtt_lone_subscribers",
     "mqtt_retained_back", "mqtt_early_resends", "mqtt_kept_filters",
+    "mqtt_late_subscribes",
 )  # fmt: skip
 MQTT_CLIENTS = StageTables(
     makes=_OF_CLIENTS,

@@ -14,6 +14,7 @@ from wirewitness.analyser.mqtt.facts import (
     early_resends,
     group_absences,
     kept_filters,
+    late_subscribes,
     lone_subscribers,
     publisher_contents,
     publisher_habits,
@@ -44,6 +45,7 @@ MADE = {
     "mqtt_retained_back": Made(retained_back.ASKS, retained_back.STEPS, retained_back.ROWS),
     "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
     "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS),
+    "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS),
 }
 
 

@@ -15,15 +15,17 @@ LEAST = 5
 _MOST_CLIENTS = 3
 # Two copies of one program read the same source at about the same time; counters that began elsewhere meet later.
 _STEPS = 5
+# What has fewer bytes is often equal by chance.
+_LEAST_BYTES = 5
 
 STEPS = {
-    "twin_sent": """
+    "twin_sent": f"""
         SELECT coalesce(server_address, '') AS server, topic, client_id, payload_crc32, payload_bytes,
                epoch_ns(ts) AS at_ns, message_id, flow_id, client_address, client_port, version, server_port,
-               epoch_ns(ts) - epoch_ns(lag(ts) OVER steps) AS gap_ns
+               epoch_ns(ts) - epoch_ns(lag(ts) OVER steps) AS gap_ns, row_number() OVER steps AS place
         FROM mqtt_publishes
-        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND payload_bytes > 0
-            AND payload_crc32 IS NOT NULL AND NOT coalesce(dup, false)
+        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> ''
+            AND payload_bytes >= {_LEAST_BYTES} AND payload_crc32 IS NOT NULL AND NOT coalesce(dup, false)
             AND (coalesce(server_address, ''), topic) IN (
                 SELECT (coalesce(server_address, ''), topic) FROM mqtt_publishes
                 WHERE direction = 'client_to_server' AND client_id <> '' AND topic IS NOT NULL
@@ -34,7 +36,7 @@ STEPS = {
         FROM twin_sent GROUP BY ALL""",
     "twin_values": """
         SELECT server, topic, payload_crc32, payload_bytes, client_id, min(at_ns) AS at_ns,
-               arg_min(message_id, at_ns) AS message_id
+               arg_min(message_id, at_ns) AS message_id, min(place) AS place
         FROM twin_sent GROUP BY ALL""",
     "twin_shared": f"""
         SELECT * FROM twin_values
@@ -44,6 +46,7 @@ STEPS = {
         SELECT server, one.client_id AS client_id, other.client_id AS other_client_id, count(*) AS common,
                count(DISTINCT topic) AS topics, min(topic) AS topic, min(one.at_ns) AS first_ns,
                max(one.at_ns) AS last_ns, median(abs(other.at_ns - one.at_ns)) AS apart_ns,
+               median(greatest(mine.gap_ns, theirs.gap_ns)) AS gap_ns, median(one.place - other.place) AS ahead,
                count(*) FILTER (one.at_ns <= other.at_ns) AS first_here,
                arg_min(one.message_id, one.at_ns) AS message_id,
                arg_min(other.message_id, one.at_ns) AS other_message_id,
@@ -83,7 +86,8 @@ ROWS = """
            pairs.other_client_id AS other_client_id, theirs.last.client_address AS other_client_address,
            theirs.last.client_port AS other_client_port, topic, topics, common, mine.messages AS messages,
            mine.contents AS contents, theirs.messages AS other_messages, theirs.contents AS other_contents,
-           first_here, apart_ns / 1e6 AS apart_ms, message_id, other_message_id, last_message_id,
+           first_here, apart_ns / 1e6 AS apart_ms, pairs.gap_ns / 1e6 AS gap_ms, ahead, message_id,
+           other_message_id, last_message_id,
            nullif(pairs.server, '') AS server_address, mine.last.server_port AS server_port
     FROM twin_pairs AS pairs
     JOIN twin_counts AS mine ON mine.server = pairs.server AND mine.client_id = pairs.client_id

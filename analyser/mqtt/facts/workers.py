@@ -5,17 +5,20 @@ In: views of `mqtt_deliveries`, `mqtt_publishes` and `mqtt_connections`. Out: ST
 A row is a client id and a topic filter, or a filter of a shared subscription, by which LEAST messages or more came to
 it. Its results are what it published from the first of these on, on the topics of the shape on which it published most:
 digits, and its own id, do not count. It works one for one where these are about as many as the messages. Clients of a
-plain filter are of a kind where each has its own id in the filter; those of a shared subscription always are.
+plain filter are of a kind where each has its own id in the filter; those of a shared subscription always are. Clients
+with many filters are left out.
 """
 
 from __future__ import annotations
 
 LEAST = 5
+# Who has more filters than that is no worker, and each of them is compared with all that the client published.
+_MOST_FILTERS = 20
 _SHAPE = r"""regexp_replace(CASE WHEN length(client_id) > 1 THEN replace({name}, client_id, '<id>') ELSE {name} END,
     '[0-9]+', '0', 'g')"""
 
 STEPS = {
-    "worker_got": f"""
+    "worker_filters": f"""
         SELECT coalesce(server_address, '') AS server, subscriber_client_id AS client_id,
                coalesce(share_name, '') AS share, topic_filter, count(DISTINCT message_id) AS got,
                min(epoch_ns(ts_delivered)) AS first_ns, max(epoch_ns(ts_delivered)) AS last_ns,
@@ -25,6 +28,8 @@ STEPS = {
         FROM mqtt_deliveries
         WHERE subscriber_client_id <> '' AND topic_filter IS NOT NULL AND ts_delivered IS NOT NULL
         GROUP BY ALL HAVING count(DISTINCT message_id) >= {LEAST}""",
+    "worker_got": f"""
+        SELECT * FROM worker_filters QUALIFY count(*) OVER (PARTITION BY server, client_id) <= {_MOST_FILTERS}""",
     "worker_results": f"""
         SELECT server, client_id, share, topic_filter, {_SHAPE.format(name="topic")} AS result_shape,
                count(*) AS results, arg_max(sent.message_id, sent.ts) AS result_message_id

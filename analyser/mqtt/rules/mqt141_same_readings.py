@@ -12,7 +12,10 @@ How it decides
     By the fact `mqtt_twin_publishers`: at least `common_least` payloads came from both on the same topic, each within
     five of the longer of their usual gaps there. They are half (half) of what either of them published on these
     topics while both did. Payloads that return are no sign: nine tenths (apart) of the messages of each differ from all
-    its others. Neither of them gets these topics from the server, so none copies what it gets.
+    its others. Neither of them gets these topics from the server, so none copies what it gets. Two programs that
+    count for themselves and began at about the same time look so, too: so one of them had published `ahead_least`
+    messages or more before the other one began, or both publish at the same moment, a fiftieth (together) of the usual
+    gap from each other in the median.
 
 False alarms
     Two programs that publish the same on purpose, so that one may fail.
@@ -40,11 +43,21 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, sh
 TWINS = "mqtt_twin_publishers"
 
 
-def detect(frames: Frames, *, common_least: int = 10, half: float = 0.5, apart: float = 0.9) -> Iterator[Finding]:
+def detect(
+    frames: Frames,
+    *,
+    common_least: int = 10,
+    half: float = 0.5,
+    apart: float = 0.9,
+    ahead_least: int = 5,
+    together: float = 0.02,
+) -> Iterator[Finding]:
     """One finding for each pair of clients of this server."""
     for row in rows_of(frames[TWINS]):
         differ = min(row["contents"] / row["messages"], row["other_contents"] / row["other_messages"]) >= apart
-        if row["common"] >= max(common_least, half * max(row["messages"], row["other_messages"])) and differ:
+        one_source = abs(row["ahead"]) >= ahead_least or row["apart_ms"] <= together * row["gap_ms"]
+        often = row["common"] >= max(common_least, half * max(row["messages"], row["other_messages"]))
+        if differ and one_source and often:
             yield _finding(row)
 
 
@@ -99,8 +112,8 @@ RULE = Rule(
         TWINS: (
             "ts", "ts_last", "client_id", "client_address", "client_port", "version", "other_client_id",
             "other_client_address", "other_client_port", "topic", "topics", "common", "messages", "contents",
-            "other_messages", "other_contents", "apart_ms", "message_id", "other_message_id", "last_message_id",
-            "server_port",
+            "other_messages", "other_contents", "apart_ms", "gap_ms", "ahead", "message_id",
+            "other_message_id", "last_message_id", "server_port",
         ),
     },
     partition_by=("server_address",),

@@ -52,6 +52,7 @@ from wirewitness.analyser.mqtt.rules import (
     mqt146_retained_back,
     mqt147_resends_early,
     mqt148_kept_filter,
+    mqt149_subscribes_late,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -103,4 +104,5 @@ RULES: tuple[Rule, ...] = (
     mqt146_retained_back.RULE,
     mqt147_resends_early.RULE,
     mqt148_kept_filter.RULE,
+    mqt149_subscribes_late.RULE,
 )

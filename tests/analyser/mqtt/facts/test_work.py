@@ -106,4 +106,4 @@ def test_retained_back(rows: Any, expected: list[tuple[Any, ...]]) -> None:
 def test_early_resends() -> None:
     query = "SELECT client_id, messages, sent_again, unfinished FROM mqtt_early_resends"
     assert made(impatient(), query) == [("sensor-1", 15, 30, 0)]
-    assert made(impatient(reconnects=True), query) == []
+    assert made(impatient(again=1, reconnects=True), query) == []

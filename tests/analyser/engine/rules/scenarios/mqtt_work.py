@@ -281,6 +281,35 @@ def new_release(
     return with_flows(mqtt_connections=connections, mqtt_subscriptions=subscriptions, mqtt_publishes=sent)
 
 
+def says_hello(
+    times: int = 5, subscribes: float = 1.0, retained: bool = False, late: int = 99, says: bool = True
+) -> dict[str, list[Row]]:
+    """A device that connects, publishes and gets an answer 0.1 s later; it subscribes so long after it connected, the
+    first `late` times, and at once after that."""
+    device, other = (
+        {"client_id": name, "client_address": f"10.2.1.{n}"} for n, name in enumerate(("device", "config"))
+    )
+    connections, subscriptions, sent = [], [], []
+    for n in range(times):
+        begins, flow = 10 + 10.0 * n, f"d{n}"
+        at = begins + (subscribes if n < late else 0.05)
+        connections.append(
+            connection(
+                flow, begins, begins + 5, "10.2.1.0", client_id="device", closed_by="client", disconnected_by="client"
+            )
+        )
+        subscriptions.append(subscribe(at, flow, "config/device", **device))
+        if says:
+            sent.append(publish(begins + 0.1, flow, "hello/device", payload_crc32=n, **device))
+        answer = {"topic": "config/device", "payload_crc32": 100 + n, "retain": retained}
+        sent.append(publish(begins + 0.2, "c", **answer, **other))
+        if at < begins + 0.2:
+            sent.append(to_client(begins + 0.3, flow, **answer, **device))
+    connections.append(connection("c", 0, 300, "10.2.1.1", client_id="config"))
+    connections.sort(key=lambda row: row["ts"])
+    return with_flows(mqtt_connections=connections, mqtt_subscriptions=subscriptions, mqtt_publishes=sent)
+
+
 def in_segments(segments: int, packets: int = 40, **more: Any) -> dict[str, list[Row]]:
     """A client that sends 4,000 bytes of so many packets in so many segments; the server answers with 200 bytes."""
     own = connection("a", 0, 60, client_messages=packets, server_messages=50, retransmitted_segments=0)
@@ -297,7 +326,7 @@ MQTT_WORK_FIRES: list[Scenario] = [
     fires("MQT139", "warning", "one under another name", **team(*shared_out(), worker("extra", range(60), "biling"))),
     fires("MQT140", "warning", "one of three is silent", **team(*shared_out(results=0))),
     fires("MQT140", "warning", "one of five devices acknowledges no command", **commanded(5)),
-    fires("MQT141", "warning", "two copies", mqtt_publishes=copies()),
+    fires("MQT141", "warning", "two copies", mqtt_publishes=copies(late=0.004)),
     fires("MQT141", "warning", "a copy that came later and is behind", mqtt_publishes=copies(since=12, late=2.4)),
     fires("MQT142", "warning", "an old payload again and again", mqtt_publishes=readings()),
     fires("MQT142", "warning", "shorter since it is back", mqtt_publishes=readings(stuck=0, sizes=(55, 46))),
@@ -308,6 +337,7 @@ MQTT_WORK_FIRES: list[Scenario] = [
     fires("MQT146", "warning", "an old setpoint", mqtt_publishes=kept()),
     fires("MQT147", "warning", "each message three times", **impatient()),
     fires("MQT148", "warning", "a new release, and another client gave the old filter up", **new_release()),
+    fires("MQT149", "warning", "it says hello first", **says_hello()),
     fires("MQT148", "info", "one filter after the other", **new_release(like=False)),
 ]  # fmt: skip
 MQTT_WORK_NEAR_MISSES: list[Scenario] = [
@@ -334,11 +364,12 @@ MQTT_WORK_NEAR_MISSES: list[Scenario] = [
                                                                worker("extra", range(60), None, 0))),
     silent("MQT140", "three devices are too few", **commanded(4)),
     silent("MQT140", "all devices acknowledge", **commanded(5, silent_one=False)),
-    silent("MQT141", "values of their own", mqtt_publishes=copies(own=5000)),
-    silent("MQT141", "values that return", mqtt_publishes=copies(values=8)),
-    silent("MQT141", "few", mqtt_publishes=copies(8)),
+    silent("MQT141", "values of their own", mqtt_publishes=copies(own=5000, late=0.004)),
+    silent("MQT141", "values that return", mqtt_publishes=copies(values=8, late=0.004)),
+    silent("MQT141", "two that count, and began nearly together", mqtt_publishes=copies()),
+    silent("MQT141", "few", mqtt_publishes=copies(8, late=0.004)),
     silent("MQT141", "counters that began at other times", mqtt_publishes=copies(late=15)),
-    silent("MQT141", "it gets them from the server", mqtt_publishes=copies(gets=True)),
+    silent("MQT141", "it gets them from the server", mqtt_publishes=copies(gets=True, late=0.004)),
     silent("MQT142", "none is stuck", mqtt_publishes=readings(stuck=0)),
     silent("MQT142", "a value that returned before", mqtt_publishes=readings(repeat=2)),
     silent("MQT142", "likes that repeat, too", mqtt_publishes=readings(likes_repeat=2)),
@@ -352,6 +383,11 @@ MQTT_WORK_NEAR_MISSES: list[Scenario] = [
     silent("MQT144", "its host reads both servers", **at_two_servers(beside=True)),
     silent("MQT144", "it watches all", **at_two_servers(wanted="#")),
     silent("MQT144", "it left soon", **at_two_servers(wait=12)),
+    silent("MQT149", "it subscribes first", **says_hello(subscribes=0.05)),
+    silent("MQT149", "the answer is retained", **says_hello(retained=True)),
+    silent("MQT149", "twice only", **says_hello(2)),
+    silent("MQT149", "three times of eight", **says_hello(8, late=3)),
+    silent("MQT149", "it said nothing, so nobody answered", **says_hello(says=False)),
     silent("MQT148", "it asks for both", **new_release(asks=("clean/#", "raw/#"))),
     silent("MQT148", "it gives the old one up", **new_release(gives_up=True)),
     silent("MQT148", "few messages", **new_release(messages=4)),
