@@ -16,7 +16,7 @@ How it decides
     all went on meanwhile: such payloads have a time or a count in them, so they differ even where a value stands
     still. Size: since a new connection all payloads are longer, or all shorter, than all before, `messages_least` of
     each or more, by `bytes_least` and three times as much as sizes differ within each of these times and within each
-    like; no like turned so.
+    like. A warning from `sure_bytes` on, else info: a count or an uptime that begins anew loses a few digits.
 
 False alarms
     A client that was changed on purpose, with all who listen to it.
@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -46,7 +47,13 @@ _WIDER = 3
 
 
 def detect(
-    frames: Frames, *, run_least: int = 10, messages_least: int = 10, likes_least: int = 2, bytes_least: int = 4
+    frames: Frames,
+    *,
+    run_least: int = 10,
+    messages_least: int = 10,
+    likes_least: int = 2,
+    bytes_least: int = 4,
+    sure_bytes: int = 7,
 ) -> Iterator[Finding]:
     """At most one finding of each kind for a client and topic of this server."""
     shapes: dict[str, list[Row]] = {}
@@ -60,7 +67,7 @@ def detect(
             if _is_stuck(row, likes, run_least, messages_least):
                 yield _stuck(row, likes)
             if _is_resized(row, likes, messages_least, bytes_least):
-                yield _resized(row, likes)
+                yield _resized(row, likes, is_sure=_turned_by(row) >= sure_bytes)
 
 
 def _is_stuck(row: Row, likes: list[Row], run_least: int, messages_least: int) -> bool:
@@ -107,7 +114,7 @@ def _stuck(row: Row, likes: list[Row]) -> Finding:
     )
 
 
-def _resized(row: Row, likes: list[Row]) -> Finding:
+def _resized(row: Row, likes: list[Row], *, is_sure: bool) -> Finding:
     topic = printable(row["topic"], 80)
     shorter = row["least_before"] > row["most_since"]
     size, since = "shorter" if shorter else "longer", row["messages"] - row["before_turn"]
@@ -129,6 +136,7 @@ def _resized(row: Row, likes: list[Row]) -> Finding:
         step,
         since=row["ts_turned"],
         at=row["turned_message_id"],
+        severity="warning" if is_sure else "info",
     )
 
 
@@ -138,10 +146,20 @@ def _sizes(row: Row, when: str) -> str:
 
 
 def _finding(
-    kind: str, row: Row, likes: list[Row], title: str, sentence: str, next_step: str, *, since: int, at: str
+    kind: str,
+    row: Row,
+    likes: list[Row],
+    title: str,
+    sentence: str,
+    next_step: str,
+    *,
+    since: int,
+    at: str,
+    severity: Severity = "warning",
 ) -> Finding:
     topic = printable(row["topic"], 80)
     return RULE.finding(
+        severity=severity,
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"], "kind": kind},
         title=title,
         sentence=sentence,

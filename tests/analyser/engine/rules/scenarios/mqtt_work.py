@@ -331,6 +331,7 @@ MQTT_WORK_FIRES: list[Scenario] = [
     fires("MQT142", "warning", "an old payload again and again", mqtt_publishes=readings()),
     fires("MQT142", "warning", "shorter since it is back", mqtt_publishes=readings(stuck=0, sizes=(55, 46))),
     fires("MQT142", "warning", "longer since it is back", mqtt_publishes=readings(stuck=0, sizes=(46, 90))),
+    fires("MQT142", "info", "a count begins anew", mqtt_publishes=readings(stuck=0, sizes=(55, 50))),
     fires("MQT143", "warning", "a segment for each byte", **in_segments(4000)),
     fires("MQT144", "warning", "alone at another port", **at_two_servers()),
     fires("MQT145", "warning", "both workers are away", **away()),
