@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wirewitness.analyser.tables.model import Column, Table
 from wirewitness.analyser.tables.mqtt_clients import CLIENT, SERVER, count, moment, text
 from wirewitness.analyser.tables.shared import FLOW_ID, ts_column
 
-_WORKERS = Table(
+# What a capture may not show of a connection.
+_UNKNOWN = {"client_address", "client_port", "version", "server_address", "server_port"}
+
+
+def _table(
+    name: str, meaning: str, columns: tuple[Column, ...], order: tuple[str, ...], protocol: str, unknown: str = ""
+) -> Table:
+    """A table whose rows have all columns but those of `unknown`, names with blanks between, and of _UNKNOWN."""
+    may_miss = _UNKNOWN | {*unknown.split()}
+    return Table(
+        name, meaning, tuple(one if one.name in may_miss else replace(one, nullable=False) for one in columns), order,
+        protocol,
+    )  # fmt: skip
+
+
+_WORKERS = _table(
     "mqtt_workers",
     "one row per client and topic filter by which five messages or more came to it: what it got, what it published",
     (
@@ -27,8 +44,9 @@ _WORKERS = Table(
     ),
     ("ts", "client_id", "topic_filter", "share_name"),
     "mqtt",
+    "share_name result_shape result_message_id",
 )
-_TWIN_PUBLISHERS = Table(
+_TWIN_PUBLISHERS = _table(
     "mqtt_twin_publishers",
     "one row per pair of client ids that publish the same payloads on the same topics at about the same time",
     (
@@ -56,8 +74,9 @@ _TWIN_PUBLISHERS = Table(
     ),
     ("ts", "client_id", "other_client_id"),
     "mqtt",
+    "other_client_address other_client_port",
 )
-_PUBLISHER_CONTENTS = Table(
+_PUBLISHER_CONTENTS = _table(
     "mqtt_publisher_contents",
     "one row per client and topic with ten messages or more: whether payloads go on changing, and keep their size",
     (
@@ -86,8 +105,9 @@ _PUBLISHER_CONTENTS = Table(
     ),
     ("ts", "client_id", "topic"),
     "mqtt",
+    "before_turn ts_turned turned_message_id least_before most_before least_since most_since",
 )
-_GROUP_ABSENCES = Table(
+_GROUP_ABSENCES = _table(
     "mqtt_group_absences",
     "one row per group of a shared subscription that had no member for a time, with messages for it meanwhile",
     (
@@ -109,8 +129,9 @@ _GROUP_ABSENCES = Table(
     ),
     ("ts", "share_name", "topic_filter"),
     "mqtt",
+    "publisher",
 )
-_LONE_SUBSCRIBERS = Table(
+_LONE_SUBSCRIBERS = _table(
     "mqtt_lone_subscribers",
     "one row per client that is alone at a server without messages, while its filter's pass at another server",
     (
@@ -131,8 +152,9 @@ _LONE_SUBSCRIBERS = Table(
     ),
     ("ts", "client_id", "topic_filter"),
     "mqtt",
+    "other_client_address other_server_address other_server_port exchange_id",
 )
-_RETAINED_BACK = Table(
+_RETAINED_BACK = _table(
     "mqtt_retained_back",
     "one row per topic of which a server sends an earlier retained message in place of the last one",
     (
@@ -153,8 +175,9 @@ _RETAINED_BACK = Table(
     ),
     ("ts", "topic"),
     "mqtt",
+    "client_id to_client_id to_client_address set_message_id old_message_id",
 )
-_EARLY_RESENDS = Table(
+_EARLY_RESENDS = _table(
     "mqtt_early_resends",
     "one row per connection on which a client sent five messages or more again, although it had not come back",
     (
@@ -172,8 +195,9 @@ _EARLY_RESENDS = Table(
     ),
     ("ts", "flow_id"),
     "mqtt",
+    "client_id topic",
 )
-_KEPT_FILTERS = Table(
+_KEPT_FILTERS = _table(
     "mqtt_kept_filters",
     "one row per connection and filter that its session keeps, that it did not ask for, and by which messages came",
     (
@@ -197,8 +221,9 @@ _KEPT_FILTERS = Table(
     ),
     ("ts", "flow_id", "topic_filter"),
     "mqtt",
+    "like_client_id like_exchange_id old_exchange_id exchange_id",
 )
-_LATE_SUBSCRIBES = Table(
+_LATE_SUBSCRIBES = _table(
     "mqtt_late_subscribes",
     "one row per client and filter that was granted, on three connections or more, after a message for it had come",
     (
@@ -218,6 +243,7 @@ _LATE_SUBSCRIBES = Table(
     ),
     ("ts", "client_id", "topic_filter"),
     "mqtt",
+    "publisher exchange_id",
 )
 
 WORK_TABLES = (

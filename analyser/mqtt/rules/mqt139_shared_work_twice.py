@@ -50,7 +50,7 @@ def detect(frames: Frames, *, members_least: int = 2, got_least: int = 10) -> It
         groups.setdefault(row["share_name"], []).append(row)
     for share, members in groups.items():
         shapes = {row["result_shape"] for row in members if is_one_for_one(row)}
-        if share is None or len(members) < members_least or len(shapes) != 1:
+        if share is None or len(members) < members_least or len(shapes) != 1 or None in shapes:
             continue
         if not all(is_one_for_one(row) for row in members):
             continue

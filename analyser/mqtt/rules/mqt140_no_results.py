@@ -56,7 +56,8 @@ def detect(frames: Frames, *, got_least: int = 10, likes_least: int = 2) -> Iter
         least = likes_least if share is not None else 2 * likes_least
         if not silent or len(likes) < max(least, 2 * len(silent)):
             continue
-        if len({row["result_shape"] for row in likes}) == 1 and all(is_one_for_one(row) for row in likes):
+        shapes = {row["result_shape"] for row in likes}
+        if len(shapes) == 1 and None not in shapes and all(is_one_for_one(row) for row in likes):
             for row in silent:
                 yield _finding(row, likes)
 

@@ -44,6 +44,8 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, cl
 
 CONTENTS = "mqtt_publisher_contents"
 _WIDER = 3
+# What a row has of the turn of its sizes, all of it or none.
+_TURN = ("before_turn", "ts_turned", "turned_message_id", "least_before", "most_before", "least_since", "most_since")
 
 
 def detect(
@@ -82,7 +84,9 @@ def _is_stuck(row: Row, likes: list[Row], run_least: int, messages_least: int) -
 
 def _is_resized(row: Row, likes: list[Row], messages_least: int, bytes_least: int) -> bool:
     """Its sizes turned by more than they, and those of its likes, differ otherwise."""
-    if row["before_turn"] is None or min(row["before_turn"], row["messages"] - row["before_turn"]) < messages_least:
+    if any(row[one] is None for one in _TURN):
+        return False
+    if min(row["before_turn"], row["messages"] - row["before_turn"]) < messages_least:
         return False
     spread = max(
         row["most_before"] - row["least_before"],

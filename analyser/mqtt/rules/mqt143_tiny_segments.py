@@ -46,7 +46,9 @@ def detect(
     found: dict[tuple[str, object], tuple[Row, float, float, int]] = {}
     for row in rows_of(frames["mqtt_connections"]):
         flow = flows.get(row["flow_id"])
-        if flow is None or row["gap_bytes"] or (row["retransmitted_segments"] or 0) > _AGAIN * flow["data_segments"]:
+        if flow is None or flow["bytes_to_server"] is None or flow["bytes_to_client"] is None:
+            continue
+        if row["gap_bytes"] or (row["retransmitted_segments"] or 0) > _AGAIN * flow["data_segments"]:
             continue
         for side, own, other in (("client", "to_server", "to_client"), ("server", "to_client", "to_server")):
             segments = flow["data_segments"] - flow[f"bytes_{other}"]

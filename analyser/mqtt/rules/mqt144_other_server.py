@@ -69,7 +69,11 @@ def _finding(row: Row) -> Finding:
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (Evidence(None, None, row[one]) for one in ("exchange_id", "message_id", "last_message_id")),
+            (
+                Evidence(None, None, row[one])
+                for one in ("exchange_id", "message_id", "last_message_id")
+                if row[one] is not None
+            ),
         ),
         numbers={
             "client_id": row["client_id"],

@@ -67,7 +67,7 @@ def _finding(row: Row) -> Finding:
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (Evidence(None, None, row[one]) for one in ("message_id", "last_message_id")),
+            (Evidence(None, None, row[one]) for one in ("message_id", "last_message_id") if row[one] is not None),
         ),
         numbers={
             "server": server_of(row),

@@ -66,7 +66,11 @@ def _finding(row: Row) -> Finding:
         proof=Proof(
             row["ts_old"],
             row["ts_last"],
-            (Evidence(None, None, row[one]) for one in ("message_id", "set_message_id", "old_message_id")),
+            (
+                Evidence(None, None, row[one])
+                for one in ("message_id", "set_message_id", "old_message_id")
+                if row[one] is not None
+            ),
         ),
         numbers={
             "server": server_of(row),

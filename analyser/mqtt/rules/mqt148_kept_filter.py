@@ -50,7 +50,7 @@ def _finding(row: Row) -> Finding:
     likes = ""
     if row["likes"]:
         likes = (
-            f" {sentence_start(count(row['likes'], 'other client'))}, such as {printable(row['like_client_id'], 60)}, "
+            f" {sentence_start(count(row['likes'], 'other client'))}, such as {printable(row['like_client_id'] or '?', 60)}, "
             "gave the old filter up with UNSUBSCRIBE and subscribed to the new one."
         )
     return RULE.finding(
