@@ -49,8 +49,9 @@ def _finding(row: Row) -> Finding:
     old, new = printable(row["topic_filter"], 80), printable(row["new_filter"], 80)
     likes = ""
     if row["likes"]:
+        like = printable(row["like_client_id"] or "?", 60)
         likes = (
-            f" {sentence_start(count(row['likes'], 'other client'))}, such as {printable(row['like_client_id'] or '?', 60)}, "
+            f" {sentence_start(count(row['likes'], 'other client'))}, such as {like}, "
             "gave the old filter up with UNSUBSCRIBE and subscribed to the new one."
         )
     return RULE.finding(
