@@ -14,14 +14,17 @@ How it decides
     after the last refused or unanswered one it was restarted: info; likewise when it was in use before and the attempts
     in vain end within 15 s (restart_s), since a server that is restarted looks so at the end of a capture. A client is
     named by its client id or application where that connection told one; of another connection of its address only
-    that such a client runs there, since nobody knows which program of the address tried.
+    that such a client runs there, since nobody knows which program of the address tried. It was not restarted where one
+    address alone got no answer, three times or more, while connections of others went on from before the first of these
+    attempts until after the last.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
     low for them.
 
 What it cannot tell
-    Whether it was a filter or a host that is off, where there is no answer at all.
+    Whether it was a filter or a host that is off, where there is no answer at all; or a full accept queue, where only
+    the address that was cut off opened connections then.
 
 References
     RFC 9293, 3.5; RFC 6298: the first SYN is repeated after 1 s. Linux drops SYNs when the accept queue is full.
@@ -41,6 +44,8 @@ from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, cl
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
+_SILENT_LEAST = 3
+
 
 def detect(
     frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3, restart_s: float = 15.0
@@ -55,6 +60,7 @@ def detect(
     failed_ns = max(failed, default=0)
     restarting = bool(failed) and failed_ns - min(failed) < restart_s * NS_PER_S and _in_use(flows, min(failed))
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
+    cut_off = _cut_off(silent, flows)
     shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
     if not shown:
         return
@@ -69,12 +75,13 @@ def detect(
     what = ", ".join(filter(None, parts))
     clients = _clients(shown, rows_of(frames["exchanges"]))
     named = names_text([_client_text(one) for one in clients], 3)
+    more = (_LATER if recovered else "") + (_CUT_OFF if cut_off else "")
     yield RULE.finding(
-        severity="info" if (recovered or restarting) and not slow else "warning",
-        confidence="high" if refused or slow else "low",
+        severity="info" if (recovered or restarting) and not (slow or cut_off) else "warning",
+        confidence="high" if refused or slow else "medium" if cut_off else "low",
         subject={"server": server},
         title=f"{server}: {what}, from {first_of(one['client_id'] or one['address'] or '?' for one in clients)}",
-        sentence=f"{server}: {what}, from {named}{'; it accepts them later' if recovered else ''}.",
+        sentence=f"{server}: {what}, from {named}{more}.",
         next_step=(
             "Refused: is the process up, is the advertised address right? No SYN-ACK: firewall, routing, dead host. "
             "Slow: lost packets, or an accept queue that is full."
@@ -98,6 +105,25 @@ def detect(
             "addresses": list(dict.fromkeys(one["address"] for one in clients))[:MOST_NAMED],
         },
     )
+
+
+_LATER = "; it accepts them later"
+_CUT_OFF = "; connections of other addresses went on meanwhile, so the server was there and this address was cut off"
+
+
+def _cut_off(silent: Sequence[Row], flows: Sequence[Row]) -> bool:
+    """Did one address alone get no answer, while connections of others went on?"""
+    addresses = {flow["client_address"] for flow in silent}
+    if len(silent) < _SILENT_LEAST or len(addresses) != 1:
+        return False
+    since, until = (edge(flow["ts_first"] for flow in silent) for edge in (min, max))
+    taken = [flow for flow in flows if flow["handshake"] in (None, "complete")]
+    if any(flow["client_address"] in addresses and since < flow["ts_first"] < until for flow in taken):
+        return False
+    return any(
+        flow["client_address"] not in addresses and flow["ts_first"] < since and flow["ts_last"] > until
+        for flow in taken
+    )  # fmt: skip
 
 
 def _clients(shown: Sequence[Row], exchanges: Sequence[Row]) -> list[Row]:
@@ -152,8 +178,8 @@ RULE = Rule(
     confidence="high",
     reads={
         "flows": (
-            "flow_id", "client_address", "ts_first", "file", "first_packet", "packets", "handshake", "handshake_ms",
-            "data_segments", "closed_by",
+            "flow_id", "client_address", "ts_first", "ts_last", "file", "first_packet", "packets", "handshake",
+            "handshake_ms", "data_segments", "closed_by",
         ),
         "exchanges": ("ts", "flow_id", "client_address", "client_id"),
     },

@@ -17,6 +17,19 @@ from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, sile
 SERVER = {"handshake_seen": False, "bytes_to_server": 0, "bytes_to_client": 0, "protocol": None}
 
 
+def cut_off(attempts: int) -> list[dict[str, object]]:
+    """So many connections of one address without an answer, one that is made later, and one of another address all the
+    time."""
+    silent_ones = [
+        tcp_flow(f"s{n}", handshake="unanswered", handshake_ms=None, packets=3, data_segments=0, ts_first=at(10 + n),
+                 **SERVER)
+        for n in range(attempts)
+    ]  # fmt: skip
+    later = tcp_flow("l", ts_first=at(30), **SERVER)
+    other = tcp_flow("o", ts_first=at(1), ts_last=at(40), **SERVER) | {"client_address": "10.1.0.77"}
+    return [*silent_ones, later, other]
+
+
 def again(count: int, flow_id: str = "a") -> list[dict[str, object]]:
     """So many remarks on retransmissions, half a second apart."""
     return [remark(flow_id, n / 2, "tcp", "retransmission") for n in range(count)]
@@ -112,6 +125,7 @@ TCP_FIRES: list[Scenario] = [
         flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, data_segments=0, **SERVER)],
     ),
     fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
+    fires("TCP104", "warning", "one address is cut off for a while", flows=cut_off(3)),
     fires("TCP105", "warning", "requests in two writes", flows=[tcp_flow(), tcp_flow("b")], **stalled("a", 5)),
     fires(
         "TCP105", "warning", "no handshake in the capture, an acknowledgement after 200 ms",
@@ -264,6 +278,8 @@ TCP_NEAR_MISSES: list[Scenario] = [
         flows=[tcp_flow(reset_by="server", closed_by="server")],
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.9, "Metadata", lasts=None)],
     ),
+    silent("TCP104", "two attempts in vain, then it works", ("TCP104", "info"), flows=cut_off(2)),
+    silent("TCP104", "nobody was served then", ("TCP104", "info"), flows=cut_off(3)[:-1]),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
     silent("TCP105", "four times", flows=[tcp_flow()], **stalled("a", 4)),
     silent(
