@@ -22,7 +22,14 @@ from wirewitness.dissectors.mongo.messages import Message, Sequence
 from wirewitness.dissectors.mongo.opcodes import OP_REPLY, opcode_name
 from wirewitness.dissectors.mongo.pending import Pending
 from wirewitness.dissectors.mongo.read_message import Received
-from wirewitness.dissectors.mongo.replies import Outcome, duplicate_key, error_message, outcome, reply_facts
+from wirewitness.dissectors.mongo.replies import (
+    Outcome,
+    duplicate_key,
+    error_message,
+    outcome,
+    reply_facts,
+    stopped_at,
+)
 from wirewitness.dissectors.mongo.rows import Facts
 from wirewitness.dissectors.mongo.secrets import MASK, is_secret
 
@@ -144,6 +151,9 @@ class ConnectionFacts:
             if not first and facts.get(column) is not None and new.get(column) is not None:
                 new[column] += facts[column]
         facts.update(new)
+        if facts.get("untried") is not None and facts.get("documents_sent"):
+            at = stopped_at(message)
+            facts["untried"] = 0 if at is None else max(facts["documents_sent"] - at - 1, 0)
         if message.checksum_ok is not None:
             facts["checksum_ok"] = message.checksum_ok and facts.get("checksum_ok") is not False
         if first:

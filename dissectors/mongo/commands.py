@@ -13,6 +13,7 @@ from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     STRING,
     Fields,
+    boolean,
     element_spans,
     inner,
     integer,
@@ -147,6 +148,8 @@ def command_facts(command: Command, message: Message) -> Facts:
             facts.setdefault(column, False)
     elif name == "bulkWrite":
         facts.update(_written_to(message, fields))
+        if boolean(data, fields.get(b"ordered")) is not False:
+            facts["untried"] = 0
     elif name == "killCursors":
         facts["cursors_killed"] = integers(data, fields.get(b"cursors"), MAX_CURSOR_IDS)
     elif command.hello:

@@ -125,6 +125,15 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
     return facts
 
 
+def stopped_at(message: Message) -> int | None:
+    """The place of the statement at which an ordered bulkWrite stopped; None where the reply tells none."""
+    fields = message.body or {}
+    if not integer(message.data, fields.get(b"nErrors")):
+        return None
+    failed: Fields = next(_failed_statements(message.data, fields), {})
+    return integer(message.data, failed.get(b"idx"))
+
+
 def _failed_statements(data: bytes, fields: Fields) -> Iterator[Fields]:
     """The statements of a bulkWrite that its first batch says were refused."""
     batch = inner(data, fields.get(b"cursor")).get(b"firstBatch")

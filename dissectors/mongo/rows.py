@@ -45,6 +45,7 @@ MONGO_COMMANDS = Fields(
     Field("awaitable", "bool", "a hello with topologyVersion and maxAwaitTimeMS: answered when news come"),
     Field("documents_returned", "int64", "documents in firstBatch, nextBatch, values or OP_REPLY"),
     Field("documents_sent", "int64", "documents of an insert, statements of an update or delete"),
+    Field("untried", "int64", "statements of an ordered bulkWrite behind the one at which it stopped"),
     Field("n", "int64", "n of the reply: documents matched, inserted, deleted or counted"),
     Field("n_modified", "int64", "nModified of the reply"),
     Field("upserted", "int64", "documents that an update inserted"),

@@ -27,7 +27,8 @@ _WITHOUT_EFFECT = f"""CASE
     WHEN command IN ('find', 'aggregate', 'distinct')
         THEN documents_returned = 0 AND cursor_exhausted IS NOT false
     ELSE false END"""
-_UNTRIED = """CASE WHEN command = 'insert' AND unacknowledged IS NOT TRUE AND ts_response IS NOT NULL AND ok
+_UNTRIED = """CASE WHEN command = 'bulkWrite' THEN coalesce(untried, 0)
+    WHEN command = 'insert' AND unacknowledged IS NOT TRUE AND ts_response IS NOT NULL AND ok
     THEN greatest(documents_sent::HUGEINT - coalesce(n, 0) - coalesce(write_errors, 0), 0) ELSE 0 END"""
 _STEPS = {
     "use_asked": f"""

@@ -10,7 +10,8 @@ Why it matters
 
 How it decides
     ordered: the reply to an acknowledged insert outside of transactions counts fewer documents, stored and refused
-    together, than were sent. Documents whose _id comes again in a later insert of the same application are not counted;
+    together, than were sent; or that to a bulkWrite names a statement with others behind it at which it stopped.
+    Documents whose _id comes again in a later insert of the same application are not counted;
     where ids are not known, a later insert of as many documents as were left counts as the same ones.
     unacknowledged: an insert with w: 0 of a document with an _id that was inserted before (and not deleted since), that
     a find by _id did not return 50 ms or more later (late_ms), before anybody deleted there; or any write with w: 0 to
@@ -82,6 +83,8 @@ def _who(row: Row) -> _Who:
 
 
 def _untried(row: Row) -> int:
+    if row["command"] == "bulkWrite" and row["autocommit"] is not False:
+        return int(row["untried"] or 0)
     if row["command"] != "insert" or row["unacknowledged"] or not row["ok"] or row["autocommit"] is False:
         return 0
     return max((row["documents_sent"] or 0) - (row["n"] or 0) - (row["write_errors"] or 0), 0)
@@ -94,7 +97,7 @@ def _ids(row: Row) -> list[int]:
 def _still_untried(row: Row, left: int, later: Sequence[Row]) -> int:
     """Those that no later insert of the application brings."""
     compared(len(later))
-    mine = [one for one in later if one["command"] == "insert" and _who(one) == _who(row)]
+    mine = [one for one in later if one["command"] in ("insert", "bulkWrite") and _who(one) == _who(row)]
     ids = _ids(row)[-left:] if len(_ids(row)) == row["documents_sent"] else []
     if not ids:
         return 0 if any(one["documents_sent"] == left for one in mine) else left
@@ -129,7 +132,9 @@ def _lost(own: Sequence[Row], rows: Sequence[Row], late_ms: float) -> dict[str, 
 
 def _stopped(found: Sequence[tuple[Row, int]]) -> Finding:
     rows, left = [row for row, _ in found], sum(count for _, count in found)
-    first = rows[0]
+    first, is_bulk = rows[0], rows[0]["command"] == "bulkWrite"
+    sent = count(len(rows), *(("bulkWrite in order", "bulkWrites in order") if is_bulk else ("ordered insert",)))
+    behind = count(left, "statement" if is_bulk else "document")
     names = listed(name for row in rows for name in (row["write_error_names"] or row["error_name"] or "").split(","))
     place = namespace(first)
     return command_finding(
@@ -137,15 +142,15 @@ def _stopped(found: Sequence[tuple[Row, int]]) -> Finding:
         rows,
         severity="warning",
         subject={**client_key(first), "where": place, "kind": "ordered"},
-        title=f"{count(left, 'document')} never tried: {printable(place or '?', TITLE_NAME)}, by {client_title(first)}",
+        title=f"{behind} never tried: {printable(place or '?', TITLE_NAME)}, by {client_title(first)}",
         sentence=(
-            f"{sentence_start(client_text(first))} sent {count(len(rows), 'ordered insert')} into {place} at "
+            f"{sentence_start(client_text(first))} sent {sent} into {place} at "
             f"{server_text(first)} that stopped at an error{f' ({names})' if names else ''}: "
-            f"{count(left, 'document')} behind it {'was' if left == 1 else 'were'} neither stored nor refused, and "
-            "nobody sent them again in this capture."
+            f"{behind} behind it {'was' if left == 1 else 'were'} neither carried out nor refused, and nobody sent "
+            "them again in this capture."
         ),
         next_step=(
-            "Send inserts with ordered=false where documents do not depend on each other, and look at what the error "
+            "Send them with ordered=false where documents do not depend on each other, and look at what the error "
             "of the driver says (BulkWriteError, writeErrors) to send the rest again."
         ),
         numbers={
@@ -193,7 +198,7 @@ def _quiet(own: Sequence[Row], lost: dict[str, list[Row]]) -> Finding:
 
 _PLACE = "database, collection"
 _STOPPED = (
-    "command = 'insert' AND unacknowledged IS NOT TRUE AND ok AND "
+    "untried > 0 OR command = 'insert' AND unacknowledged IS NOT TRUE AND ok AND "
     "documents_sent > coalesce(n, 0) + coalesce(write_errors, 0)"
 )
 _QUIET = f"unacknowledged AND command IN {_WRITES}"
@@ -206,7 +211,7 @@ RULE = Rule(
     confidence="high",
     reads={
         "mongo_commands": (
-            *COMMAND_COLUMNS, "document_ids", "documents_sent", "documents_returned", "n", "write_errors",
+            *COMMAND_COLUMNS, "document_ids", "documents_sent", "documents_returned", "n", "untried", "write_errors",
             "write_error_names", "error_name", "unacknowledged", "status", "ok", "autocommit", "server_role",
         ),
     },

@@ -286,7 +286,8 @@ COUNTS = [
              {"ok": 1.0, "idx": 0, "n": 1}, {"ok": 0.0, "idx": 1, "n": 0, "code": 11000, "errmsg": "E11000"}]},
          "ok": 1.0},
         {"n": 1, "write_errors": 1, "write_error_codes": [11000], "write_error_names": "DuplicateKey",
-         "error_code": 11000, "status": "error", "ok": True, "database": "d", "collection": None},
+         "error_code": 11000, "status": "error", "ok": True, "database": "d", "collection": None,
+         "untried": 1},
         id="bulkWrite that stops",
     ),
     pytest.param(

@@ -281,6 +281,8 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON122", "warning", "replies that grow", **alone(*rises(80, 2_000, 90_000, "response_bytes"))),
     fires("MON122", "warning", "an $in that grows", **alone(*rises(80, 1_000, 50_000, "request_bytes"))),
     fires("MON123", "warning", "an ordered insert stops", **alone(stopped_insert(1))),
+    fires("MON123", "warning", "a bulkWrite stops", **alone(
+        failed_write(1, 11000, command="bulkWrite", documents_sent=27, n=1, untried=25))),
     fires(
         "MON123", "warning", "w: 0 with an _id that is there",
         **alone(command(1, "insert", n=1, documents_sent=1, document_ids=[7]), unread(2, 7)),
