@@ -25,9 +25,12 @@ How it decides
     pinged: at least 30 pings (empty_least), less than half a second (poll_s) apart on the average, and one for each two
     data commands or more: a pool that asks whether its connection works before it uses it. A probe once a second is
     none.
+    watched: at least 60 times (watched_least) the same question about the server's state (serverStatus, dbStats,
+    collStats, top, currentOp, replSetGetStatus), less than half a second (poll_s) apart on the average, of an
+    application that does not work on data.
     counted: a count of a collection for each find of it or two, at least 20 times (counted_least).
-    A warning where it is empty, prepared or pinged; the others where they make half (half) of the data commands of the
-    server, or of their time; else info.
+    A warning where it is empty, prepared, pinged or watched; the others where they make half (half) of the data
+    commands of the server, or of their time; else info.
 
 False alarms
     Load tests that send one query again and again on one connection, or with pauses.
@@ -100,6 +103,12 @@ _PINGED = _Kind(
     "Leave the ping out: drivers watch their servers and try again by themselves, and a connection that fails is told "
     "by the command itself. It doubles the round trips of each piece of work.",
 )
+_WATCHED = _Kind(
+    "watched",
+    "asked for the server's statistics, and it does nothing else",
+    "Ask for statistics each 10 to 60 s, from one agent: these commands take locks and read all databases, and no "
+    "chart shows more.",
+)
 _COUNTED = _Kind(
     "counted",
     "counted what the finds beside them return a page of",
@@ -115,6 +124,7 @@ def detect(
     same_least: int = 50,
     prepared_least: int = 10,
     counted_least: int = 20,
+    watched_least: int = 60,
     poll_s: float = 0.5,
     same_s: float = 0.2,
     same_over_s: float = 5.0,
@@ -142,6 +152,8 @@ def detect(
                 yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))
             elif _is_pinged(row, own, empty_least, poll_s * 1000):
                 yield _finding(_PINGED, row, row["succeeded"], "warning", _usual(row, every))
+            elif _is_watched(row, own, watched_least, poll_s * 1000):
+                yield _finding(_WATCHED, row, row["succeeded"], "warning", _usual(row, every))
             elif _is_counted(row, own, counted_least):
                 yield _finding(_COUNTED, row, row["succeeded"], "warning" if share_of([row], every) >= half else "info")
 
@@ -194,6 +206,12 @@ def _is_pinged(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool
     return bool(0 < work <= 2 * row["commands"])
 
 
+def _is_watched(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+    if row["command"] not in _STATISTICS or row["succeeded"] < least or every_ms(row) >= poll_ms:
+        return False
+    return not any(is_data(one) for one in own)
+
+
 def _is_counted(row: Row, own: Sequence[Row], least: int) -> bool:
     is_count = row["command"] == "count" or (row["command"] == "aggregate" and _COUNTS in (row["query_shape"] or ""))
     if not is_count or row["succeeded"] < least:
@@ -240,6 +258,7 @@ def _finding(kind: _Kind, row: Row, often: int, severity: Severity, more: str = 
     )
 
 
+_STATISTICS = ("serverStatus", "dbStats", "collStats", "top", "currentOp", "replSetGetStatus")
 _COUNTS = '"$group":{"_id"'
 RULE = Rule(
     code="MON119",
@@ -258,6 +277,7 @@ RULE = Rule(
     suspects=f"""
         SELECT server_address, server_port FROM r_{USE}
         WHERE (command IN {QUERIES} AND (without_effect >= 30 OR same >= 50))
+            OR (command IN {_STATISTICS} AND succeeded >= 60)
             OR (command IN {PREPARES} AND succeeded >= 10) OR (command = 'ping' AND succeeded >= 30)
             OR (command IN ('count', 'aggregate') AND succeeded >= 20)""",
 )  # fmt: skip

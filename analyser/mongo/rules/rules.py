@@ -36,6 +36,11 @@ from wirewitness.analyser.mongo.rules import (
     mon130_done_twice,
     mon131_same_work_at_once,
     mon132_waits_too_short,
+    mon133_dropped_in_use,
+    mon134_collection_for_each,
+    mon135_connection_limit,
+    mon136_idle_closed,
+    mon137_default_database,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -71,4 +76,9 @@ RULES: tuple[Rule, ...] = (
     mon130_done_twice.RULE,
     mon131_same_work_at_once.RULE,
     mon132_waits_too_short.RULE,
+    mon133_dropped_in_use.RULE,
+    mon134_collection_for_each.RULE,
+    mon135_connection_limit.RULE,
+    mon136_idle_closed.RULE,
+    mon137_default_database.RULE,
 )

@@ -22,6 +22,7 @@ from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FI
 from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mongo_limits import MONGO_LIMITS_FIRES, MONGO_LIMITS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRES, MQTT_CLIENTS_NEAR_MISSES
@@ -60,6 +61,7 @@ FIRES: list[Scenario] = [
     *MQTT_WORK_FIRES,
     *MONGO_FIRES,
     *MONGO_USE_FIRES,
+    *MONGO_LIMITS_FIRES,
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
@@ -87,6 +89,7 @@ NEAR_MISSES: list[Scenario] = [
     *MQTT_WORK_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
     *MONGO_USE_NEAR_MISSES,
+    *MONGO_LIMITS_NEAR_MISSES,
 ]
 
 __all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]

@@ -1,0 +1,130 @@
+"""MON133 dropped-in-use: a client drops or empties what another one reads.
+
+Finds
+    Clients that drop a database or a collection, or delete all its documents, while another client uses it, and whose
+    reads find nothing from then on.
+
+Why it matters
+    The drop succeeds, and so do the reads: an empty result is no error. Tests with the address of production do so, a
+    script that clears the wrong database, a loader that drops before it loads.
+
+How it decides
+    drop, dropDatabase or a delete without a filter succeeds, and after the last of these at least 5 queries (least) of
+    another client (address, name, driver) on what was dropped have no result, four fifths (share) of them, whereas
+    before the first one as many had one, and of the same shape. A client that fills the collection again, so that the
+    others find something, is none.
+
+False alarms
+    A clean-up that was agreed on, while readers still run.
+
+What it cannot tell
+    Whether the documents were to be kept.
+
+References
+    MongoDB manual: dropDatabase, drop, delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.rows import (
+    COMMAND_COLUMNS,
+    TITLE_NAME,
+    client_key,
+    client_numbers,
+    client_text,
+    client_title,
+    command_finding,
+    listed,
+    namespace,
+)
+from wirewitness.analyser.mongo.rules.use import QUERIES, client_of
+
+
+def detect(frames: Frames, *, least: int = 5, share: float = 0.8) -> Iterator[Finding]:
+    """One finding for each client that dropped something of this database, and each place."""
+    rows = rows_of(frames["mongo_commands"])
+    drops: dict[tuple[Any, str | None], list[Row]] = {}
+    reads: dict[tuple[Any, str | None, str | None], list[Row]] = {}
+    for row in rows:
+        if row["command"] in QUERIES:
+            reads.setdefault((client_of(row), row["collection"], row["shape_id"]), []).append(row)
+        else:
+            drops.setdefault((client_of(row), row["collection"]), []).append(row)
+    for (who, collection), own in drops.items():
+        harmed = [
+            read
+            for (reader, place, _), read in reads.items()
+            if reader != who and collection in (None, place) and _is_harmed(read, own, least, share)
+        ]
+        if harmed:
+            yield _finding(own, harmed)
+
+
+def _is_harmed(reads: Sequence[Row], drops: Sequence[Row], least: int, share: float) -> bool:
+    """Did these queries have results before the first drop, and none after the last?"""
+    before = [row["documents_returned"] > 0 for row in reads if row["ts_response"] < drops[0]["ts"]]
+    after = [row["documents_returned"] == 0 for row in reads if row["ts"] > drops[-1]["ts_response"]]
+    return all(len(some) >= least and sum(some) >= share * len(some) for some in (before, after))
+
+
+def _finding(drops: Sequence[Row], harmed: Sequence[Sequence[Row]]) -> Finding:
+    first, place = drops[0], namespace(drops[0]) or "?"
+    victims = [reads[0] for reads in harmed]
+    empty = sum(row["documents_returned"] == 0 and row["ts"] > first["ts"] for reads in harmed for row in reads)
+    what = "dropped" if first["command"] != "delete" else "deleted all of"
+    times = "" if len(drops) == 1 else f", {len(drops)} times ({first['command']})"
+    verb = "reads" if len({client_of(row) for row in victims}) == 1 else "read"
+    places = listed(namespace(row) for row in victims)
+    return command_finding(
+        RULE,
+        [*drops[:25], *(row for reads in harmed for row in (reads[0], reads[-1]))],
+        severity="warning",
+        subject={**client_key(first), "where": place, "command": first["command"]},
+        title=f"{what.capitalize()} {printable(place, TITLE_NAME)} while others read it: {client_title(first)}",
+        sentence=(
+            f"{sentence_start(client_text(first))} {what} {place} at {server_text(first)}{times}, while "
+            f"{listed(client_text(row) for row in victims)} {verb} {places}: queries that had results before find "
+            f"nothing since, {count(empty, 'time')}."
+        ),
+        next_step=(
+            "Look at who runs there: tests need a server or a database of their own. Give the user of this application "
+            "no right to drop (roles), and restore what was dropped from a backup."
+        ),
+        numbers={
+            "drops": len(drops),
+            "empty_reads": empty,
+            "victims": [client_numbers(row) for row in victims][:20],
+            "clients": [client_numbers(first, drops=len(drops))],
+        },
+    )
+
+
+_DROPS = (
+    "(command IN ('drop', 'dropDatabase') OR (command = 'delete' AND n > 1 AND "
+    """query_shape = '{"deletes":[{"q":{},"limit":0}]}'))"""
+)
+_DONE = "status = 'ok' AND ts_response IS NOT NULL"
+RULE = Rule(
+    code="MON133",
+    question="concurrent",
+    name="dropped-in-use",
+    severity="warning",
+    confidence="high",
+    reads={"mongo_commands": (*COMMAND_COLUMNS, "documents_returned", "shape_id", "query_shape", "n")},
+    partition_by=("server_address", "server_port", "database"),
+    detect=detect,
+    rows={
+        "mongo_commands": f"{_DONE} AND ({_DROPS} OR (command IN ('find', 'aggregate', 'distinct') AND "
+        "documents_returned IS NOT NULL AND tailable IS NOT TRUE AND (server_address, server_port, database) IN ("
+        f"SELECT (server_address, server_port, database) FROM mongo_commands WHERE {_DONE} AND {_DROPS})))"
+    },
+    suspects=f"SELECT server_address, server_port, database FROM r_mongo_commands WHERE {_DROPS}",
+)
