@@ -20,7 +20,9 @@ How it decides
     (retried_within_s), as withTransaction does, or is at the next one when the capture ends; what is left is a warning.
     Codes without a group are info, a warning from 5 on (several); so are duplicate keys (11000), where most of these
     inserts stored nothing and half of what the application inserts there is refused, and commands or options that the
-    server does not know (59, 72) of an application that works on data. A warning, too, are questions about the server
+    server does not know (59, 72) of an application that works on data. So are indexes that are
+    there with another name or other options (85, 86), of an application that does not get to work on data. A warning,
+    too, are questions about the server
     that it never answered: at least 10 times (unanswered_least) a command that it does not know, or that the user may
     not send. Always info: other everyday answers (a
     collection that is not there). The same again without a pause is a warning whatever it is, but for what belongs to
@@ -139,6 +141,8 @@ def _elsewhere(errors: list[Error], cursors: list[Row]) -> str:
 
 def _often(group: Group, errors: list[Error], use: list[Row]) -> Severity:
     """How bad several of them are."""
+    if errors[0].code in _OTHER_INDEX and not any(is_data(row) for row in use):
+        return "warning"
     if group is EVERYDAY and errors[0].code in _UNKNOWN_COMMANDS and any(is_data(row) for row in use):
         return "warning"
     if group is not DUPLICATE:
@@ -255,6 +259,8 @@ def _said(error: Error) -> str:
 
 # cursorTimeoutMillis.
 _CURSOR_TIMEOUT_MS = 600_000
+# IndexOptionsConflict, IndexKeySpecsConflict.
+_OTHER_INDEX = (85, 86)
 # CommandNotFound, InvalidOptions.
 _UNKNOWN_COMMANDS = (59, 72)
 _RETRIED_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")

@@ -118,6 +118,8 @@ def _end(row: Row, flow: Row, wait_ms: float, gave_up_ms: float) -> _End | None:
     if not flow["bytes_to_client"] or flow["observed_until"] is None:
         return None
     row["waited_ms"] = waited_ms = (flow["observed_until"] - row["ts"]) / NS_PER_MS
+    if waited_ms < 0:  # it was sent when the connection had been closed already
+        return None
     if flow["closed_by"] is None and waited_ms <= max(wait_ms, row["max_time_ms"] or 0):
         return None
     if flow["gap_bytes"]:

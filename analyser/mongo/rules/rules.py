@@ -41,6 +41,7 @@ from wirewitness.analyser.mongo.rules import (
     mon135_connection_limit,
     mon136_idle_closed,
     mon137_default_database,
+    mon138_index_dropped,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -81,4 +82,5 @@ RULES: tuple[Rule, ...] = (
     mon135_connection_limit.RULE,
     mon136_idle_closed.RULE,
     mon137_default_database.RULE,
+    mon138_index_dropped.RULE,
 )

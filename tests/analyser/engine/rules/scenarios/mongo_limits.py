@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import Row, at
-from tests.analyser.engine.rules.scenarios.build_mongo import alone, command, flow_row, hello
+from tests.analyser.engine.rules.scenarios.build_mongo import alone, command, failed, flow_row, hello
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 _SECOND = {"client_address": "10.3.0.2", "app_name": "stock", "flow": "b"}
@@ -49,6 +49,16 @@ def limit(holds: int = 30, others: int = 4, sent_away: int = 8, late: int = 0) -
     return {"flows": [*taken, *away], "mongo_commands": [command(3, flow="h0"), command(3, flow="o0", **_SECOND_HOST)]}
 
 
+def slow_since(after_ms: float, before_ms: float = 5) -> list[Row]:
+    """Finds before and after somebody else drops an index."""
+    known = {"documents_returned": 1, "cursor_exhausted": True}
+    return [
+        *(command(1 + n / 2, "find", before_ms, literals_id=f"{n:08x}", **known) for n in range(12)),
+        command(8, "dropIndexes", **{**_SECOND, "query_shape": None}),
+        *(command(9 + n, "find", after_ms, literals_id=f"{n:08x}", **known) for n in range(12)),
+    ]
+
+
 _SECOND_HOST = {"client_address": "10.3.0.2", "app_name": "stock"}
 
 
@@ -81,6 +91,13 @@ def in_databases(first: str, second: str = "shop", third: str = "shop", shape: s
 
 _STATUS = {"database": "admin", "collection": None, "query_shape": None}
 MONGO_LIMITS_FIRES: list[Scenario] = [
+    fires("MON138", "warning", "a query is slow since", **alone(*slow_since(300))),
+    fires(
+        "MON102",
+        "warning",
+        "an index is there by another name, and it does not start",
+        **alone(*(failed(5 * n, 85, "createIndexes") for n in range(1, 8))),
+    ),
     fires("MON133", "warning", "a database that somebody reads", **alone(*dropped())),
     fires("MON133", "warning", "a collection", **alone(*dropped(name="drop"))),
     fires(
@@ -102,6 +119,13 @@ MONGO_LIMITS_FIRES: list[Scenario] = [
     ),
 ]
 MONGO_LIMITS_NEAR_MISSES: list[Scenario] = [
+    silent("MON138", "nothing changes", **alone(*slow_since(6))),
+    silent("MON138", "it was slow before", **alone(*slow_since(300, before_ms=250))),
+    silent("MON138", "slow a while later", **alone(*slow_since(6), *reads(12, 40, 1), command(50, "find", 300))),
+    silent("MON102", "an index is there by another name, and it goes on", ("MON102", "info"), **alone(
+        *(failed(5 * n, 85, "createIndexes") for n in range(1, 8)), command(50))),
+    silent("MON103", "a command that is sent when the server has closed",
+           **alone(command(9, took_ms=None), end=8, closed_by="server", ts_closed=at(8))),
     silent("MON133", "it is filled again", **alone(*dropped(after=1))),
     silent("MON133", "nothing was there before", **alone(*reads(12, 1, 0), command(8, "drop"), *reads(12, 9, 0))),
     silent("MON133", "another collection", **alone(*dropped(name="drop", collection="old"))),
