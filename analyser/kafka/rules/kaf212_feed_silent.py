@@ -83,7 +83,7 @@ def _who(row: Row) -> tuple[str | None, str | None]:
 
 
 def _mean_ms(row: Row) -> float:
-    return float(row["ts_last"] - row["ts"]) / NS_PER_MS / max(row["requests"] - 1, 1)
+    return float((row["ts_last"] - row["ts"]) / NS_PER_MS / max(row["requests"] - 1, 1))
 
 
 def _is_steady(row: Row, steady: float) -> bool:

@@ -79,7 +79,7 @@ def _goes_to_and_fro(rows: Sequence[Row]) -> bool:
         if any(until > row["ts"] for cluster, until in open_until.items() if cluster != row["cluster_id"]):
             return False
         open_until[row["cluster_id"]] = max(open_until.get(row["cluster_id"], 0), ended(row))
-    return 1 < changes < len(rows) - 1
+    return bool(1 < changes < len(rows) - 1)
 
 
 def _client(rows: Sequence[Row]) -> Finding:
