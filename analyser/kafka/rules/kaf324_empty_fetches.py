@@ -101,7 +101,7 @@ def _waits_less(row: Row, most_ms: float) -> bool:
 def _is_alike(row: Row) -> bool:
     """As in `_ALIKE`: of other clients of the cluster no fetches were read, so nobody knows what these brought."""
     least, p90 = row["least_response_bytes"], row["p90_response_bytes"]
-    return least is not None and p90 is not None and p90 <= 1.5 * least + 64
+    return least is not None and p90 is not None and bool(p90 <= 1.5 * least + 64)
 
 
 def _finding(found: _Empty) -> Finding:

@@ -73,7 +73,7 @@ def detect(frames: Frames) -> Iterator[Finding]:
 
 def _goes_to_and_fro(rows: Sequence[Row]) -> bool:
     """One cluster at a time: to another one and back, and not at each connection."""
-    changes = sum(one["cluster_id"] != after["cluster_id"] for one, after in pairwise(rows))
+    changes = sum(bool(one["cluster_id"] != after["cluster_id"]) for one, after in pairwise(rows))
     open_until: dict[str, int] = {}
     for row in rows:
         if any(until > row["ts"] for cluster, until in open_until.items() if cluster != row["cluster_id"]):
