@@ -471,6 +471,7 @@ def test_every_rule_of_kafka_stands_in_the_table() -> None:
         "KAF212",
         "KAF213",
         "KAF214",
+        "KAF215",
         "KAF318",
         "KAF324",
         "KAF326",

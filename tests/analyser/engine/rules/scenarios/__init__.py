@@ -17,6 +17,7 @@ from tests.analyser.engine.rules.scenarios.kafka_offsets import KAFKA_OFFSETS_FI
 from tests.analyser.engine.rules.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_silence import SILENCE_FIRES, SILENCE_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_slow import SLOW_FIRES, SLOW_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_topics import TOPIC_FIRES, TOPIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
@@ -47,6 +48,7 @@ FIRES: list[Scenario] = [
     *KAFKA_OFFSETS_FIRES,
     *KAFKA_TRAFFIC_FIRES,
     *SILENCE_FIRES,
+    *SLOW_FIRES,
     *TOPIC_FIRES,
     *TRANSACTION_FIRES,
     *WAIT_FIRES,
@@ -75,6 +77,7 @@ NEAR_MISSES: list[Scenario] = [
     *KAFKA_MISSING_NEAR_MISSES,
     *KAFKA_TRAFFIC_NEAR_MISSES,
     *SILENCE_NEAR_MISSES,
+    *SLOW_NEAR_MISSES,
     *TOPIC_NEAR_MISSES,
     *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
