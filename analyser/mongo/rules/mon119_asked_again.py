@@ -49,7 +49,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.base.times import ms_text, seconds_text
+from wirewitness.analyser.base.times import NS_PER_S, ms_text, seconds_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -243,7 +243,7 @@ def _finding(kind: _Kind, row: Row, often: int, severity: Severity, more: str = 
         title=f"{command_title(row)} {often:,} times for nothing: {client_title(row)}",
         sentence=(
             f"{sentence_start(client_text(row))} sent {command_text(row)} to {server_text(row)} {row['commands']:,} "
-            f"times in {seconds_text(row['ts_last'] - row['ts'])}, one each {ms_text(every_ms(row))}; {often:,} of "
+            f"times in {seconds_text(round(span_s(row) * NS_PER_S))}, one each {ms_text(every_ms(row))}; {often:,} of "
             f"them {kind.words}.{more}{shape_text(row['query_shape'])}"
         ),
         next_step=kind.next_step,
@@ -253,7 +253,7 @@ def _finding(kind: _Kind, row: Row, often: int, severity: Severity, more: str = 
             "often": often,
             "every_ms": round(every_ms(row), 3),
             "lasted_s": round(span_s(row), 3),
-            "wasted_ms": round(row["latency_sum_ms"] * often / row["commands"], 3),
+            "wasted_ms": round((row["latency_sum_ms"] or 0) * often / row["commands"], 3),
         },
     )
 

@@ -10,9 +10,9 @@ Why it matters
 How it decides
     An application wrote to at least 50 collections (least) of one database. Four fifths of them (share) got all their
     writes at once: no other collection was written to by it between the first and the last one. They came over all the
-    time that it wrote there: the middle one neither in the first nor in the last quarter. So a fixed set of collections
-    that is used in turn is none, nor is a restore that fills one after the other with many commands: at most three
-    writes (writes_most) in the middle.
+    time that it wrote there: the middle one neither in the first nor in the last quarter (early). So a fixed set of
+    collections that is used in turn is none, nor is a restore that fills one after the other with many commands: at
+    most three writes (writes_most) in the middle.
 
 False alarms
     A copy of a database with many small collections.
@@ -50,7 +50,9 @@ def detect(
         held: dict[str, list[Row]] = {}
         for row in rows:
             held.setdefault(row["collection"], []).append(row)
-        spans = sorted((min(row["ts"] for row in own), max(row["ts_last"] for row in own)) for own in held.values())
+        spans = sorted(
+            (min(row["ts"] for row in own), max(row["ts_last"] or row["ts"] for row in own)) for own in held.values()
+        )
         writes = median(sum(row["commands"] for row in own) for own in held.values())
         if len(spans) < least or writes > writes_most or _alone(spans) < share * len(spans):
             continue

@@ -36,12 +36,12 @@ _SEARCHES = ('"$lt', '"$gt', '"$exists"', '"$ne"', '"$regex"', '"$nin"')
 
 def every_ms(row: Row) -> float:
     """The time between two of these commands, on the average; 0 for one alone."""
-    return float((row["ts_last"] - row["ts"]) / NS_PER_MS / max(row["commands"] - 1, 1))
+    return float(((row["ts_last"] or row["ts"]) - row["ts"]) / NS_PER_MS / max(row["commands"] - 1, 1))
 
 
 def span_s(row: Row) -> float:
     """From the first to the last of them."""
-    return float((row["ts_last"] - row["ts"]) / NS_PER_S)
+    return float(((row["ts_last"] or row["ts"]) - row["ts"]) / NS_PER_S)
 
 
 def names_documents(row: Row) -> bool:
@@ -91,7 +91,7 @@ def use_finding(
         next_step=next_step,
         proof=Proof(
             min(row["ts"] for row in rows),
-            max(row["ts_last"] for row in rows),
+            max(row["ts_last"] or row["ts"] for row in rows),
             (Evidence(None, None, one) for one in ids),
         ),
         numbers={
