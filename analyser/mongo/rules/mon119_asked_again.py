@@ -186,7 +186,7 @@ def _is_load_test(row: Row, own: Sequence[Row], loaded: float) -> bool:
     """Does the application nothing else, on several connections that hardly rest?"""
     if row["connections"] < 2 or any(is_data(one) for one in own if one is not row):
         return False
-    return bool(row["latency_sum_ms"] >= loaded * span_s(row) * 1000 * row["connections"])
+    return bool((row["latency_sum_ms"] or 0) >= loaded * span_s(row) * 1000 * row["connections"])
 
 
 def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:
@@ -195,8 +195,8 @@ def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:
     work = [one for one in own if is_data(one)]
     if not work or row["commands"] * 10 < sum(one["commands"] for one in work):
         return False
-    lasted = max(one["ts_last"] for one in work) - min(one["ts"] for one in work)
-    return bool((row["ts_last"] - row["ts"]) * 2 > lasted)
+    lasted_ns = max(one["ts_last"] or one["ts"] for one in work) - min(one["ts"] for one in work)
+    return bool(span_s(row) * 2 > lasted_ns / NS_PER_S)
 
 
 def _is_pinged(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:

@@ -64,7 +64,7 @@ def share_of(rows: Iterable[Row], every: Iterable[Row]) -> float:
     """The part of the data commands of a server, or of their time, that these make, whichever is larger."""
     mine, of = [*rows], [one for one in every if is_data(one)]
     ways = ("commands", "latency_sum_ms")
-    return float(max(sum(one[way] for one in mine) / max(sum(one[way] for one in of), 1e-9) for way in ways))
+    return float(max(sum(one[way] or 0 for one in mine) / max(sum(one[way] or 0 for one in of), 1e-9) for way in ways))
 
 
 def use_finding(
