@@ -207,6 +207,7 @@ TITLES = {
     STATES.makes: "states of groups",
     PRODUCERS.makes: "transactions and batches of producers",
     ROUNDS.makes: "values that come back",
+    VALUES_TWICE.makes: "values that are there twice",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
     REFUSED.makes: "what brokers refused for good",

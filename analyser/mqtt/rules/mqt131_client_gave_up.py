@@ -20,7 +20,8 @@ False alarms
     A library that does not wait for the answer to its last request; then the waits are short.
 
 What it cannot tell
-    The timeout, where the request takes long to send. Whether a server answers that was not seen to.
+    The timeout, where the request takes long to send. Whether a server answers that was not seen to; of clients'
+    packets alone nothing is said.
 
 References
     MQTT 3.1.1 and 5.0: section 3.1.4, 3.8.4. connect_timeout of libraries; load balancers that answer late.
@@ -53,7 +54,8 @@ class _GivenUp(NamedTuple):
 
 def detect(frames: Frames, *, closed_least: int = 3, least_ms: float = 400.0, spread: float = 0.1) -> Iterator[Finding]:
     """One finding for each kind of request and server of this address."""
-    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
+    heard = {row["flow_id"] for row in rows_of(frames["flows"]) if row["server_packets"]}
+    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"]) if row["flow_id"] in heard}
     found: dict[tuple[object, ...], dict[str, _GivenUp]] = {}
     for row in rows_of(frames["exchanges"]):
         connection = connections.get(row["flow_id"])
@@ -76,7 +78,7 @@ def detect(frames: Frames, *, closed_least: int = 3, least_ms: float = 400.0, sp
 
 def _same_age(frames: Frames, least_ms: float, spread: float) -> Iterator[Finding]:
     """Connections on which nothing but CONNECT came, all closed at one age: as the server sees a slow way."""
-    began = {row["flow_id"]: row["ts_first"] for row in rows_of(frames["flows"])}
+    began = {row["flow_id"]: row["ts_first"] for row in rows_of(frames["flows"]) if row["handshake_seen"]}
     servers: dict[str, list[tuple[Row, int]]] = {}
     for row in rows_of(frames["mqtt_connections"]):
         if row["client_messages"] == 1 and row["disconnected_by"] is None and row["flow_id"] in began:
@@ -202,7 +204,7 @@ RULE = Rule(
             "ts", "flow_id", "exchange_id", "client_id", "client_port", "server_port", "version", "ts_closed",
             "client_messages", "disconnected_by", "connect_seen", "error_code", "file", "packet",
         ),
-        "flows": ("flow_id", "ts_first"),
+        "flows": ("flow_id", "ts_first", "handshake_seen", "server_packets"),
     },
     partition_by=("server_address", "client_address"),
     detect=detect,
@@ -212,7 +214,7 @@ RULE = Rule(
             AND coalesce(direction, 'client_to_server') = 'client_to_server'
             AND {_OF_FLOWS}""",
         "mqtt_connections": "closed_by = 'client' AND ts_closed IS NOT NULL AND coalesce(gap_bytes, 0) = 0",
-        "flows": "protocol = 'mqtt' AND closed_by = 'client' AND handshake_seen",
+        "flows": "protocol = 'mqtt' AND closed_by = 'client'",
     },
     suspects="""
         SELECT server_address, client_address FROM r_exchanges

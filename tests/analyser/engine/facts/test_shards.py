@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from wirewitness.analyser.engine.facts.shards import FEW_ROWS, dealt, pieces_in, shards_of, write_pieces
-from wirewitness.analyser.engine.facts.stage import NOTHING
+from wirewitness.analyser.engine.facts.stage import NOTHING, TITLES
+from wirewitness.analyser.engine.facts.stages import STAGES
 
 
 class Two:
@@ -28,6 +29,10 @@ class Two:
 def test_as_few_as_memory_allows_and_the_same_for_each_process(rows: int, alone: int, two: int) -> None:
     assert shards_of(rows, 2 * FEW_ROWS, None) == alone
     assert shards_of(rows, 2 * FEW_ROWS, Two()) == two  # type: ignore[arg-type]
+
+
+def test_people_are_told_of_every_stage() -> None:
+    assert {stage.makes for stage in STAGES} == {*TITLES}
 
 
 def test_one_shard_is_made_here() -> None:

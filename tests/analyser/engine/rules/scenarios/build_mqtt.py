@@ -48,7 +48,7 @@ def flow_of(row: Row, **more: Any) -> Row:
     names = ("flow_id", "client_address", "client_port", "server_address", "server_port", "observed_until")
     own = {name: row[name] for name in names} | {"gap_bytes": row["gap_bytes"], "ts_last": row["observed_until"]}
     own |= {"closed_by": row.get("closed_by"), "ts_closed": row.get("ts_closed")}
-    counts = {"bytes_to_server": 100, "bytes_to_client": 100, "packets": 20, "data_segments": 10}
+    counts = {"bytes_to_server": 100, "bytes_to_client": 100, "packets": 20, "data_segments": 10, "server_packets": 10}
     return own | counts | {"protocol": "mqtt", "ts_first": row["ts"], "handshake_seen": True} | more
 
 

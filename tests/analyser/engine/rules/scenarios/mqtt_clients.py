@@ -266,6 +266,11 @@ def gives_up(waits: tuple[float, ...], late: float | None = None, operation: str
     return with_flows(mqtt_connections=rows) | {"exchanges": asked}
 
 
+def one_sided(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """The rows of a capture that lacks the server's packets."""
+    return rows | {"flows": [{**row, "server_packets": 0, "handshake_seen": False} for row in rows["flows"]]}
+
+
 def paused(
     clients: int = 3,
     waited: float = 6,
@@ -755,6 +760,7 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT121", "a third one was there before", **replaced(third="export-1-c")),
     silent("MQT121", "a device of another name", **replaced(new="import-77")),
     silent("MQT121", "it was sent twice", **replaced(served=2)),
+    silent("MQT131", "only the clients' packets are there", **one_sided(gives_up((5, 5.1, 5, 5, 5, 5.2)))),
     silent("MQT134", "two messages that end too early", mqtt_publishes=of_kinds("j" * 9 + "cc")),
     silent("MQT134", "what begins as JSON and is none, from the first on", mqtt_publishes=of_kinds("c" * 20, 4)),
     silent("MQT134", "text and binary data in turns", mqtt_publishes=of_kinds("tttttbbbbb" * 2, 3)),
