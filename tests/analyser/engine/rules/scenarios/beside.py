@@ -178,6 +178,8 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     "MON103-the replies come into closed sockets": {("MON101", "warning")},
     "MON107-connections that are used again and again": {("MON119", "warning")},
     "MON123-a bulkWrite stops": {("MON102", "info")},
+    "MON138-it was slow before": {("MON101", "warning")},
+    "MON138-slow a while later": {("MON101", "info")},
     "MON138-a query is slow since": {("MON101", "warning")},
     "MON107-a client that gives up before the replies": {("MON101", "warning")},
     "MON110-the server refuses it already": {("MON102", "warning")},
