@@ -100,6 +100,7 @@ def _finding(row: Row, members: list[Row], shared: int) -> Finding:
             "server": server_of(row),
             "got": row["got"],
             "results": row["results"],
+            "records_again": row["got"],
             "share_name": row["share_name"],
             "group": group,
             "group_got": shared,

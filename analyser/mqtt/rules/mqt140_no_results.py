@@ -87,6 +87,7 @@ def _finding(row: Row, likes: list[Row]) -> Finding:
             "server": server_of(row),
             "got": row["got"],
             "results": 0,
+            "records_lost": row["got"],
             "likes": len(likes),
             "share_name": row["share_name"],
             "topic_filters": [wanted],

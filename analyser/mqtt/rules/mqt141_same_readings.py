@@ -91,6 +91,7 @@ def _finding(row: Row) -> Finding:
             "address": row["client_address"],
             "server": server_of(row),
             "common": row["common"],
+            "records_again": row["common"],
             "apart_ms": round(row["apart_ms"], 3),
             "topics": [topic],
             "where": topic,

@@ -176,6 +176,7 @@ def _finding(
             "server": server_of(row),
             "published": row["messages"],
             "repeated": row["last_run"],
+            **({"records_again": row["last_run"]} if kind == "same" else {"breaches": row["messages"]}),
             "likes": len(likes),
             "lasted_s": round((row["ts_last"] - since) / NS_PER_S, 3),
             "topics": [topic],

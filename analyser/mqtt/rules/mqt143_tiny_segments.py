@@ -35,6 +35,8 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title
 
 _AGAIN = 0.1
+# Bytes of IP and TCP headers without options.
+_HEADERS = 40
 _PROOF = ("file", "packet", "exchange_id")
 
 
@@ -82,6 +84,7 @@ def _finding(row: Row, side: str, each: float, size: float, segments: int) -> Fi
             "flow_id": row["flow_id"],
             "side": side,
             "segments": segments,
+            "bytes": segments * _HEADERS,
             "segments_each": round(each, 1),
             "bytes_each": round(size, 2),
             "where": server_text(row),

@@ -75,6 +75,7 @@ def _finding(row: Row) -> Finding:
         numbers={
             "server": server_of(row),
             "served": row["served"],
+            "records_again": row["served"],
             "subscribers": row["subscribers"],
             "back_ms": round((row["ts_set"] - row["ts_old"]) / NS_PER_MS, 3),
             "topics": [topic],

@@ -81,6 +81,7 @@ def _finding(row: Row) -> Finding:
             "server": server_of(row),
             "flow_id": row["flow_id"],
             "got": row["messages"],
+            "records_again": row["messages"],
             "likes": row["likes"],
             "topics": [printable(row["topic"], 60)],
             "topic_filters": [old, new],

@@ -73,6 +73,7 @@ def _finding(row: Row) -> Finding:
             "address": row["client_address"],
             "server": server_of(row),
             "missed": row["missed"],
+            "records_lost": row["missed"],
             "got": row["got"],
             "late_ms": round(row["late_ms"], 3),
             "topics": [wanted],
