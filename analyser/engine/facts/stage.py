@@ -208,6 +208,7 @@ TITLES = {
     PRODUCERS.makes: "transactions and batches of producers",
     ROUNDS.makes: "values that come back",
     VALUES_TWICE.makes: "values that are there twice",
+    SILENCES.makes: "silences of clients",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
     REFUSED.makes: "what brokers refused for good",
