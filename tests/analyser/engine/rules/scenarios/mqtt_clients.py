@@ -627,7 +627,7 @@ def growing(step: int, count: int = 60, likes: bool = False, begins: int = 50) -
     names = ("p", "q") if likes else ("p",)
     return [
         publish(10 + n, name, "plant/a", client_id=f"sensor-{name}", payload_bytes=begins + step * n,
-                message_id=f"{name}c{n}")
+                payload_crc32=ord(name) * 1000 + n, message_id=f"{name}c{n}")
         for n in range(count) for name in names
     ]  # fmt: skip
 
