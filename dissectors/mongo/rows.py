@@ -18,7 +18,7 @@ MONGO_COMMANDS = Fields(
     Field("ts_response", "time", "time of the packet that completes the first reply", unit="UTC"),
     Field("command", "string", "command name; of a legacy opcode the command that does the same"),
     Field("opcode", "string", "opcode of the request, inside OP_COMPRESSED the original one", nullable=False),
-    Field("database", "string", "database"),
+    Field("database", "string", "database; of bulkWrite the one that it writes to, where that is one"),
     Field("collection", "string", "collection; null for commands on a database"),
     Field(
         "query_shape",

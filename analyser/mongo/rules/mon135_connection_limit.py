@@ -59,7 +59,7 @@ def detect(
     held = Counter(flow["client_address"] for flow in min(open_then, key=len))
     (holder, holds), *_ = held.most_common(1)
     if holds >= holds_least and holds > half * sum(held.values()):
-        yield _finding(sent_away, open_then[-1], holder, holds, rows_of(frames["exchanges"]))
+        yield _finding(sent_away, open_then[-1], holder, holds, rows_of(frames["mongo_commands"]))
 
 
 def _open_at(flows: Sequence[Row], ts: int, but: Row | None = None) -> list[Row]:
@@ -70,12 +70,12 @@ def _open_at(flows: Sequence[Row], ts: int, but: Row | None = None) -> list[Row]
     ]  # fmt: skip
 
 
-def _names(address: str | None, exchanges: Sequence[Row]) -> list[str]:
-    return sorted({row["client_id"] for row in exchanges if row["client_address"] == address and row["client_id"]})
+def _names(address: str | None, commands: Sequence[Row]) -> list[str]:
+    return sorted({row["app_name"] for row in commands if row["client_address"] == address and row["app_name"]})
 
 
-def _text(address: str | None, exchanges: Sequence[Row]) -> str:
-    names = _names(address, exchanges)
+def _text(address: str | None, commands: Sequence[Row]) -> str:
+    names = _names(address, commands)
     return who_is(names[0] if len(names) == 1 else None, address, kind="application", most=MAX_NAME)
 
 
@@ -132,14 +132,14 @@ RULE = Rule(
             "flow_id", "client_address", "server_address", "server_port", "ts_first", "ts_closed", "closed_by",
             "bytes_to_client", "file", "first_packet",
         ),
-        "exchanges": ("client_address", "client_id"),
+        "mongo_commands": ("client_address", "app_name"),
     },
     partition_by=("server_address", "server_port"),
     detect=detect,
     rows={
         "flows": f"{MONGO_FLOWS} AND handshake = 'complete'",
-        "exchanges": "exchange_id IN (SELECT min(exchange_id) FROM exchanges WHERE client_id IS NOT NULL AND "
-        f"protocol = 'mongo' AND {_THERE} GROUP BY {_SERVER}, client_address, client_id)",
+        "mongo_commands": "exchange_id IN (SELECT min(exchange_id) FROM mongo_commands WHERE app_name IS NOT NULL AND "
+        f"{_THERE} GROUP BY {_SERVER}, client_address, app_name)",
     },
     suspects="SELECT server_address, server_port FROM r_flows WHERE closed_by = 'server' AND bytes_to_client = 0",
 )  # fmt: skip
