@@ -132,6 +132,7 @@ _GRANTED_LESS = {
 }
 # Pings without an answer, whoever gives up on them.
 _PINGS = {
+    "MON119-a change stream": {("MON132", "warning")},
     "MQT131-pings that are never answered": {("MQT104", "warning")},
     "MQT132-and are never answered": {("MQT104", "warning")},
     "MQT132-never answered by a server that goes on": {("MQT104", "warning")},
