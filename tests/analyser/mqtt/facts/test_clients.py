@@ -20,22 +20,8 @@ from tests.analyser.engine.rules.scenarios.mqtt_clients import (
     subscribing,
     will_left,
 )
-from tests.support.rows import Rows, connection_from_rows
-from wirewitness.analyser.mqtt.facts.clients_stage import MADE, add_clients
-from wirewitness.analyser.tables.tables import TABLES, arrow_schema
-
-
-def made(rows: Rows, query: str) -> list[tuple[Any, ...]]:
-    con = connection_from_rows(rows)
-    add_clients(con)
-    con.execute("SET TimeZone = 'UTC'")
-    for table in MADE:
-        shape = con.sql(f"FROM {table}").to_arrow_table().schema
-        assert shape.names == [*TABLES[table].column_names()]
-        assert shape.types == arrow_schema(table).types
-    found = con.sql(query).fetchall()
-    con.close()
-    return found
+from tests.analyser.mqtt.facts.made_of_rows import made
+from tests.support.rows import Rows
 
 
 def test_a_capture_without_mqtt_has_the_empty_tables() -> None:

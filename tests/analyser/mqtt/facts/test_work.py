@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,25 +17,10 @@ from tests.analyser.engine.rules.scenarios.mqtt_work import (
     shared_out,
     team,
 )
-from tests.support.rows import Rows, connection_from_rows
-from wirewitness.analyser.mqtt.facts.clients_stage import MADE, add_clients
-from wirewitness.analyser.mqtt.facts.stage import add_deliveries
-from wirewitness.analyser.tables.tables import TABLES, arrow_schema
+from tests.analyser.mqtt.facts import made_of_rows
+from tests.support.rows import Rows
 
-
-def made(rows: Rows, query: str) -> list[tuple[Any, ...]]:
-    """The rows of the query, after deliveries and what clients do were made of these rows."""
-    con = connection_from_rows(rows)
-    add_deliveries(con)
-    add_clients(con)
-    con.execute("SET TimeZone = 'UTC'")
-    for table in MADE:
-        shape = con.sql(f"FROM {table}").to_arrow_table().schema
-        assert shape.names == [*TABLES[table].column_names()]
-        assert shape.types == arrow_schema(table).types
-    found = con.sql(query).fetchall()
-    con.close()
-    return found
+made = partial(made_of_rows.made, deliveries=True)
 
 
 def test_workers_of_a_group_have_what_they_got_and_published() -> None:
