@@ -30,7 +30,7 @@ def covered(times: Iterable[tuple[int | None, int | None]]) -> Spans:
 
 
 def covered_until(times: pa.Array, spans: Spans) -> pa.Array:
-    """The end of the span in which each time (int64, Unix ns) lies, the time itself where it lies in none."""
+    """The end of the last span that began by each time (int64, Unix ns), or the time itself where that is later."""
     if not spans:
         return times
     at = times.to_numpy(zero_copy_only=False)

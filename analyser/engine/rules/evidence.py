@@ -33,3 +33,8 @@ def proof_of(rows: Sequence[Mapping[str, Any]], columns: _Columns = _OF_REMARKS)
 def evidence_of(rows: Iterable[Mapping[str, Any]], columns: _Columns = _OF_REMARKS) -> Iterator[Evidence]:
     """The message of each row. columns: as in `proof_of`."""
     return (Evidence(*(row[name] for name in columns)) for row in rows)
+
+
+def evidence_of_ids(ids: Iterable[str | None]) -> list[Evidence]:
+    """Exchanges or messages by their ids, each once; None is left out."""
+    return [Evidence(None, None, one) for one in dict.fromkeys(ids) if one]

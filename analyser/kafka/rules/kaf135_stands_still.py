@@ -35,8 +35,8 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text, period_text, seconds_text, time_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import sentence_start, times
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
@@ -66,7 +66,7 @@ def _finding(row: Row, *, lasting: bool) -> Finding:
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            [Evidence(None, None, one) for one in (row["exchange_id"], row["longest_exchange_id"]) if one],
+            evidence_of_ids((row["exchange_id"], row["longest_exchange_id"])),
         ),
         numbers={
             **client_keys(row),

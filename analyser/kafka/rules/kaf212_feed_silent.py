@@ -28,14 +28,14 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, ms_text, seconds_text, time_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys, client_subject
@@ -109,7 +109,7 @@ def _finding(found: _Silent) -> Finding:
         f"All were answered, its connection stays open, and {count(found.others, 'other producer')} went on.",
         next_step="Look what this process does (a thread dump), and whether its own source has something to say; watch "
         "its record-send-rate.",
-        proof=Proof(row["ts_last"], found.until, _evidence((row["exchange_id"], row["last_exchange_id"]))),
+        proof=Proof(row["ts_last"], found.until, evidence_of_ids((row["exchange_id"], row["last_exchange_id"]))),
         numbers={
             **client_keys(row),
             "requests": row["requests"],
@@ -122,10 +122,6 @@ def _finding(found: _Silent) -> Finding:
             "clients": [client_numbers(row, requests=row["requests"])],
         },
     )
-
-
-def _evidence(ids: Sequence[str | None]) -> list[Evidence]:
-    return [Evidence(None, None, one) for one in dict.fromkeys(ids) if one]
 
 
 RULE = Rule(

@@ -35,8 +35,8 @@ from statistics import median
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
@@ -149,14 +149,15 @@ def _joins(row: Row) -> Finding:
 
 def _finding(row: Row, often: int, next_step: str, sentence: str, numbers: Mapping[str, object]) -> Finding:
     api = row["operation"]
-    ids = dict.fromkeys(one for one in (row["exchange_id"], row["last_exchange_id"]) if one)
     return RULE.finding(
         provisional=True,
         title=f"{api} sent {often:,} times without need: {client_title(row)}",
         subject={**client_subject(row), "operation": api},
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(row["ts"], row["ts_last"] or row["ts"], (Evidence(None, None, one) for one in ids)),
+        proof=Proof(
+            row["ts"], row["ts_last"] or row["ts"], evidence_of_ids((row["exchange_id"], row["last_exchange_id"]))
+        ),
         numbers={
             **client_keys(row),
             "operation": api,

@@ -27,15 +27,15 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
@@ -44,7 +44,8 @@ from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 REQUESTS, FETCHES = "kafka_client_requests", "kafka_fetch_partitions"
 _LEAST, _RATE, _WAIT_MS = 200, 20.0, 20.0
 # Responses without records are as large as the smallest one, but for what a fetch session tells of partitions.
-_ALIKE = "p90_response_bytes <= 1.5 * least_response_bytes + 64"
+_TIMES, _MORE_BYTES = 1.5, 64
+_ALIKE = f"p90_response_bytes <= {_TIMES} * least_response_bytes + {_MORE_BYTES}"
 
 
 class _Empty(NamedTuple):
@@ -101,7 +102,7 @@ def _waits_less(row: Row, most_ms: float) -> bool:
 def _is_alike(row: Row) -> bool:
     """As in `_ALIKE`: of other clients of the cluster no fetches were read, so nobody knows what these brought."""
     least, p90 = row["least_response_bytes"], row["p90_response_bytes"]
-    return least is not None and p90 is not None and bool(p90 <= 1.5 * least + 64)
+    return least is not None and p90 is not None and bool(p90 <= _TIMES * least + _MORE_BYTES)
 
 
 def _finding(found: _Empty) -> Finding:
@@ -118,7 +119,9 @@ def _finding(found: _Empty) -> Finding:
         f"loop.{others}",
         next_step="Raise fetch.max.wait.ms (librdkafka: fetch.wait.max.ms) to its default of 500: records still come "
         "at once while fetch.min.bytes is 1.",
-        proof=Proof(row["ts"], row["ts_last"] or row["ts"], _evidence((row["exchange_id"], row["last_exchange_id"]))),
+        proof=Proof(
+            row["ts"], row["ts_last"] or row["ts"], evidence_of_ids((row["exchange_id"], row["last_exchange_id"]))
+        ),
         numbers={
             **client_keys(row),
             "requests": row["requests"],
@@ -130,10 +133,6 @@ def _finding(found: _Empty) -> Finding:
             "clients": [client_numbers(row, requests=row["requests"])],
         },
     )
-
-
-def _evidence(ids: Sequence[str | None]) -> list[Evidence]:
-    return [Evidence(None, None, one) for one in dict.fromkeys(ids) if one]
 
 
 RULE = Rule(

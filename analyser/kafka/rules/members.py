@@ -12,8 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from wirewitness.analyser.base.words import names_text, printable, times
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text, member_name
@@ -173,7 +172,7 @@ def culprit(key: Mapping[str, Any], member: Mapping[str, Any]) -> Row:
 
 def proof(first_ns: int, last_ns: int, exchanges: Iterable[str | None]) -> Proof:
     """These requests as proof; group requests are named by their id."""
-    found = [Evidence(None, None, one) for one in dict.fromkeys(exchanges) if one is not None]
+    found = evidence_of_ids(exchanges)
     return Proof(first_ns, max(first_ns, last_ns), found)
 
 

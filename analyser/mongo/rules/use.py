@@ -10,8 +10,8 @@ from typing import Any
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.mongo.rules.rows import client_key, client_numbers, namespace
@@ -80,7 +80,6 @@ def use_finding(
 ) -> Finding:
     """A finding about one application, proved by the first and last command of these rows."""
     first = rows[0]
-    ids = dict.fromkeys(one for row in rows for one in (row["exchange_id"], row["last_exchange_id"]) if one)
     return rule.finding(
         severity=severity,
         confidence=confidence,
@@ -92,7 +91,7 @@ def use_finding(
         proof=Proof(
             min(row["ts"] for row in rows),
             max(row["ts_last"] or row["ts"] for row in rows),
-            (Evidence(None, None, one) for one in ids),
+            evidence_of_ids(one for row in rows for one in (row["exchange_id"], row["last_exchange_id"])),
         ),
         numbers={
             **client_key(first),

@@ -33,8 +33,8 @@ from statistics import median
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -95,7 +95,7 @@ def _finding(row: Row, kind: str, others: list[float], packets: int, *, each: bo
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (Evidence(None, None, one) for one in dict.fromkeys((row["exchange_id"], row["last_exchange_id"]))),
+            evidence_of_ids((row["exchange_id"], row["last_exchange_id"])),
         ),
         numbers={
             "kind": kind,

@@ -46,8 +46,8 @@ from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -283,11 +283,7 @@ def _finding(
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (
-                Evidence(None, None, one)
-                for one in (row["message_id"], row["turned_message_id"], at, row["last_message_id"])
-                if one is not None
-            ),
+            evidence_of_ids((row["message_id"], row["turned_message_id"], at, row["last_message_id"])),
         ),
         numbers={
             "kind": kind,

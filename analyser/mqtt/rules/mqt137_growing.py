@@ -31,8 +31,8 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -114,7 +114,7 @@ def _finding(
         title=title,
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(row["ts"], row["ts_last"], (Evidence(None, None, one) for one in ids)),
+        proof=Proof(row["ts"], row["ts_last"], evidence_of_ids(ids)),
         numbers={
             "kind": kind,
             "client_id": row["client_id"],

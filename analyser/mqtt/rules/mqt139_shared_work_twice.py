@@ -32,8 +32,8 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -88,11 +88,7 @@ def _finding(row: Row, members: list[Row], shared: int) -> Finding:
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (
-                Evidence(None, None, one)
-                for one in (row["message_id"], row["result_message_id"], members[0]["message_id"])
-                if one is not None
-            ),
+            evidence_of_ids((row["message_id"], row["result_message_id"], members[0]["message_id"])),
         ),
         numbers={
             "client_id": row["client_id"],

@@ -36,8 +36,8 @@ from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -168,7 +168,7 @@ def _finding(
         title=title,
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(since, row["ts_last"], (Evidence(None, None, one) for one in (at, row["last_message_id"]))),
+        proof=Proof(since, row["ts_last"], evidence_of_ids((at, row["last_message_id"]))),
         numbers={
             "kind": kind,
             "client_id": row["client_id"],

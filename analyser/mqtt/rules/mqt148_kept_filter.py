@@ -29,13 +29,15 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import moment_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 KEPT = "mqtt_kept_filters"
+
+_PROVES = ("exchange_id", "old_exchange_id", "message_id", "last_message_id", "like_exchange_id")
 
 
 def detect(frames: Frames, *, messages_least: int = 10) -> Iterator[Finding]:
@@ -69,10 +71,9 @@ def _finding(row: Row) -> Finding:
         proof=Proof(
             row["ts_asked"],
             row["ts_last"],
-            (
-                Evidence(None, None, row[one])
+            evidence_of_ids(
+                row[one]
                 for one in ("exchange_id", "old_exchange_id", "message_id", "last_message_id", "like_exchange_id")
-                if row[one] is not None
             ),
         ),
         numbers={

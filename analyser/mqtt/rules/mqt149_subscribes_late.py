@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import ms_text, period_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof
-from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
+from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
@@ -62,11 +62,7 @@ def _finding(row: Row) -> Finding:
         proof=Proof(
             row["ts"],
             row["ts_last"],
-            (
-                Evidence(None, None, row[one])
-                for one in ("message_id", "exchange_id", "last_message_id")
-                if row[one] is not None
-            ),
+            evidence_of_ids(row[one] for one in ("message_id", "exchange_id", "last_message_id")),
         ),
         numbers={
             "client_id": row["client_id"],
