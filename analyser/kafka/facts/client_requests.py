@@ -11,10 +11,8 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import CLIENT_REQUESTS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+from wirewitness.analyser.kafka.facts.clients import SENDER
 
-_CLIENT = (
-    "coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
-)
 _BY = "cluster, address, client"
 _REFUSED_AT_START = 2
 # What a client sends at a pace of its own.
@@ -22,18 +20,18 @@ _PACED = "Produce"
 _STEPS = {
     "req_joins": f"""
         SELECT {_BY}, sum(without) AS without_effect FROM (
-            SELECT {_CLIENT}, count(*) - 1 AS without FROM kafka_group_events
+            SELECT {SENDER}, count(*) - 1 AS without FROM kafka_group_events
             WHERE event = 'join' AND error_code = 0 AND member_id <> '' AND generation >= 0
             GROUP BY cluster, address, client, group_id, member_id, generation
             UNION ALL
-            SELECT {_CLIENT}, greatest(count(*) - {_REFUSED_AT_START}, 0) FROM kafka_group_events
+            SELECT {SENDER}, greatest(count(*) - {_REFUSED_AT_START}, 0) FROM kafka_group_events
             WHERE event = 'join' AND error_code IN (25, 79)
             GROUP BY cluster, address, client, flow_id)
         GROUP BY ALL""",
     "req_gaps": f"""
         SELECT {_BY}, max(gap_ns) / 1e6 AS longest_gap_ms
         FROM (SELECT {_BY}, at_ns - lag(at_ns) OVER (PARTITION BY {_BY} ORDER BY at_ns) AS gap_ns
-              FROM (SELECT {_CLIENT}, epoch_ns(ts) AS at_ns FROM exchanges
+              FROM (SELECT {SENDER}, epoch_ns(ts) AS at_ns FROM exchanges
                     WHERE protocol = 'kafka' AND operation = '{_PACED}' AND request_message_id IS NOT NULL))
         GROUP BY ALL""",
 }
@@ -49,7 +47,7 @@ _ROWS = f"""
            any_value(CASE WHEN operation = '{_PACED}' THEN longest_gap_ms END) AS longest_gap_ms,
            arg_min(exchange_id, ts) AS exchange_id,
            arg_max(exchange_id, ts) AS last_exchange_id
-    FROM (SELECT {_CLIENT}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
+    FROM (SELECT {SENDER}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
           AND operation IS NOT NULL)
     LEFT JOIN req_joins USING ({_BY}) LEFT JOIN req_gaps USING ({_BY})
     GROUP BY {_BY}, operation"""

@@ -18,6 +18,7 @@ import duckdb
 from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.engine.facts.stage import NOTHING, SILENCES, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+from wirewitness.analyser.kafka.facts.clients import SENDER
 
 LEAST = 3
 BEATS = 2
@@ -25,14 +26,13 @@ TIMES = 10
 _LEAST_BEATS = 5
 # A request without a response is waited for that long.
 _PATIENCE_NS = 30_000_000_000
-_OF = "coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
 _BEATS = "operation IN ('Heartbeat', 'ConsumerGroupHeartbeat', 'ShareGroupHeartbeat')"
 _SENT = "protocol = 'kafka' AND request_message_id IS NOT NULL AND ts IS NOT NULL"
 
 _STEPS = {
     "silent_beats": f"""
         SELECT cluster, address, client, median(gap_ns) AS beat_ns
-        FROM (SELECT {_OF}, epoch_ns(ts) - lag(epoch_ns(ts)) OVER (
+        FROM (SELECT {SENDER}, epoch_ns(ts) - lag(epoch_ns(ts)) OVER (
                   PARTITION BY cluster_id, client_address, client_id ORDER BY ts) AS gap_ns
               FROM exchanges WHERE {_SENT} AND {_BEATS} AND client_id IS NOT NULL)
         GROUP BY ALL HAVING count(gap_ns) >= {_LEAST_BEATS}""",
@@ -40,7 +40,7 @@ _STEPS = {
         SELECT cluster, address, client, at_ns, before_ns, at_ns - before_ns AS gap_ns, exchange_id, before_id,
                operation
         FROM (SELECT *, max(done_ns) OVER before AS before_ns, lag(exchange_id) OVER own AS before_id
-              FROM (SELECT {_OF}, epoch_ns(ts) AS at_ns, exchange_id, operation,
+              FROM (SELECT {SENDER}, epoch_ns(ts) AS at_ns, exchange_id, operation,
                            coalesce(epoch_ns(ts_response),
                                     epoch_ns(ts) + CASE WHEN status = 'unanswered' THEN {_PATIENCE_NS} ELSE 0 END)
                                AS done_ns

@@ -19,6 +19,11 @@ CLIENT_ROWS = f"""
         FROM kafka_offset_commits WHERE group_id IS NOT NULL AND ts IS NOT NULL GROUP BY ALL)
     GROUP BY cluster, address, client_id, group_id, nullif(member_id, '')"""
 
+# Who sent a row, without nulls.
+SENDER = (
+    "coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
+)
+
 
 def clients_of_one_group(clients: str = "kafka_clients") -> str:
     """Clients that belong to one group only: cluster, address, client_id, group_id, member_id, without nulls.

@@ -13,6 +13,7 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import NOTHING, REFUSED, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+from wirewitness.analyser.kafka.facts.clients import SENDER
 from wirewitness.dissectors.kafka.error_classes import NEVER, NEVER_OF
 
 APIS = (
@@ -46,15 +47,14 @@ _ROWS_OF = {
     "kafka_group_events": ("group", "group_id"),
     "kafka_transactions": ("transactional id", "transactional_id"),
 }
-_WHO = "coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
 _SAME = "cluster, address, client, source, kind, resource"
 
 
 def _rows(where: str) -> str:
     """Responses about resources, of all tables."""
     return " UNION ALL ".join(
-        f"SELECT {_WHO}, '{table}' AS source, '{kind}' AS kind, {name} AS resource, error_code, epoch_ns(ts) AS at_ns, "
-        f"exchange_id FROM {table} WHERE {where}"
+        f"SELECT {SENDER}, '{table}' AS source, '{kind}' AS kind, {name} AS resource, error_code, "
+        f"epoch_ns(ts) AS at_ns, exchange_id FROM {table} WHERE {where}"
         for table, (kind, name) in _ROWS_OF.items()
     )
 
@@ -71,7 +71,7 @@ _STEPS = {
         SELECT {_SAME}, error_code, min(at_ns) AS at_ns, max(at_ns) AS last_ns, count(DISTINCT exchange_id) AS refusals,
                arg_min(exchange_id, at_ns) AS exchange_id, arg_max(exchange_id, at_ns) AS last_exchange_id
         FROM (FROM ref_named UNION ALL BY NAME
-              SELECT {_WHO}, operation AS source, NULL AS kind, NULL AS resource, error_code, epoch_ns(ts) AS at_ns,
+              SELECT {SENDER}, operation AS source, NULL AS kind, NULL AS resource, error_code, epoch_ns(ts) AS at_ns,
                      exchange_id
               FROM exchanges WHERE {_ERRORS} AND {_STAYS} AND ({_AT_FIRST})
                     AND exchange_id NOT IN (SELECT exchange_id FROM ref_named))
@@ -79,7 +79,7 @@ _STEPS = {
     "ref_fine": f"""
         SELECT {_SAME}, at_ns FROM ({_rows("error_code = 0")}) SEMI JOIN ref_refused USING ({_SAME})
         UNION ALL
-        SELECT {_WHO}, operation, NULL, NULL, epoch_ns(ts) FROM exchanges
+        SELECT {SENDER}, operation, NULL, NULL, epoch_ns(ts) FROM exchanges
         WHERE protocol = 'kafka' AND status = 'ok' AND operation IN (SELECT source FROM ref_refused)""",
     "ref_healed": """
         SELECT refused.exchange_id, refused.resource, refused.error_code, min(fine.at_ns) AS fine_ns

@@ -10,9 +10,9 @@ or all are larger, than all since.
 
 from __future__ import annotations
 
+from wirewitness.analyser.mqtt.facts.shapes import shape_of
+
 LEAST = 10
-_SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
-    '[0-9]+', '0', 'g')"""
 _ALL = "PARTITION BY server, client_id, topic ORDER BY at_ns, message_id"
 
 STEPS = {
@@ -49,7 +49,7 @@ STEPS = {
         FROM content_steps
         WHERE flow_id <> flow_before AND (least_since > most_before OR least_before > most_since) GROUP BY ALL""",
     "content_rows": f"""
-        SELECT server, client_id, topic, any_value({_SHAPE}) AS shape, count(*) AS messages,
+        SELECT server, client_id, topic, any_value({shape_of()}) AS shape, count(*) AS messages,
                count(DISTINCT content) AS contents, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
                max(bytes) - min(bytes) AS spread,
                arg_max(struct_pack(client_address, client_port, version, server_port, message_id), at_ns) AS last

@@ -9,12 +9,12 @@ not count. `plain_shape` is the shape without what nobody tells apart on purpose
 
 from __future__ import annotations
 
+from wirewitness.analyser.mqtt.facts.shapes import shape_of
+
 LEAST = 5
 # Ids that differ so little are one device's, made anew.
 _LONG_ID, _ID_LETTERS = 5, 2
 _WELL = 1.4
-_SHAPE = """regexp_replace(CASE WHEN length(client_id) > 1 THEN replace(topic, client_id, '<id>') ELSE topic END,
-    '[0-9]+', '0', 'g')"""
 # The shape of a name whose id is empty.
 _BLANK = "replace({}, '<id>', '')"
 _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
@@ -48,7 +48,7 @@ STEPS = {
                min(struct_pack(place, at_ns, message_id)) FILTER (payload_kind = 'json_cut') AS first_cut,
                arg_max(struct_pack(server_port, client_address, client_port, version, flow_id, retain, payload_kind),
                        at_ns) AS last,
-               any_value({_SHAPE}) AS shape
+               any_value({shape_of()}) AS shape
         FROM habit_gaps GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
     "habit_rates": """
         SELECT server, client_id, topic,

@@ -11,11 +11,11 @@ with many filters are left out.
 
 from __future__ import annotations
 
+from wirewitness.analyser.mqtt.facts.shapes import shape_of
+
 LEAST = 5
 # Who has more filters than that is no worker, and each of them is compared with all that the client published.
 _MOST_FILTERS = 20
-_SHAPE = r"""regexp_replace(CASE WHEN length(client_id) > 1 THEN replace({name}, client_id, '<id>') ELSE {name} END,
-    '[0-9]+', '0', 'g')"""
 
 STEPS = {
     "worker_filters": f"""
@@ -31,7 +31,7 @@ STEPS = {
     "worker_got": f"""
         SELECT * FROM worker_filters QUALIFY count(*) OVER (PARTITION BY server, client_id) <= {_MOST_FILTERS}""",
     "worker_results": f"""
-        SELECT server, client_id, share, topic_filter, {_SHAPE.format(name="topic")} AS result_shape,
+        SELECT server, client_id, share, topic_filter, {shape_of("topic")} AS result_shape,
                count(*) AS results, arg_max(sent.message_id, sent.ts) AS result_message_id
         FROM worker_got JOIN mqtt_publishes AS sent USING (client_id)
         WHERE sent.direction = 'client_to_server' AND coalesce(sent.server_address, '') = server
@@ -45,7 +45,7 @@ STEPS = {
 ROWS = f"""
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
            client_id, client_address, client_port, version, topic_filter, nullif(share, '') AS share_name,
-           {_SHAPE.format(name="topic_filter")} AS filter_shape, got, coalesce(published, 0) AS published,
+           {shape_of("topic_filter")} AS filter_shape, got, coalesce(published, 0) AS published,
            most.result_shape AS result_shape, coalesce(most.results, 0) AS results,
            worker_got.message_id AS message_id, last_message_id, most.result_message_id AS result_message_id,
            nullif(server, '') AS server_address, server_port
