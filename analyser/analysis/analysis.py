@@ -33,6 +33,7 @@ from wirewitness.analyser.tables.queries import (
     words_of_tables,
 )
 from wirewitness.analyser.tables.renamed import column_note, old_rows, renamed_tables_in, table_note, table_now
+from wirewitness.analyser.tables.result_types import held_by_arrow
 from wirewitness.analyser.tables.tables import PANDAS_TYPES, arrow_schema, readable_table
 from wirewitness.analyser.tables.times_of_day import lacks_time_of_day, with_times_of_day
 
@@ -256,7 +257,7 @@ def _over(query: str, tables: Iterable[str]) -> str:
 def _started(con: duckdb.DuckDBPyConnection, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
     """A query's batches, and those read already: an empty one for the columns, and the first. Raises QueryError."""
     with failures_told():
-        reader = select(con, query).to_arrow_reader(BATCH_ROWS)
+        reader = held_by_arrow(select(con, query)).to_arrow_reader(BATCH_ROWS)
         first = next(reader, None)
     return reader, [pa.RecordBatch.from_pylist([], schema=reader.schema), *([] if first is None else [first])]
 

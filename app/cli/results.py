@@ -59,4 +59,15 @@ def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: A
 
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            writer.write_batch(batch.cast(schema))
+            writer.write_batch(_of_types(batch, schema))
+
+
+def _of_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of a file have one type for each column, whatever comes later."""
+    for field in schema:
+        if batch.schema.field(field.name).type != field.type:
+            raise CallerError(
+                f"query: {field.name} has values that its type in a file, {field.type}, cannot hold",
+                f"write them as text, in the query: {field.name}::VARCHAR",
+            )
+    return batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +49,19 @@ TYPES = [
     pytest.param("null", None, id="null"),
     pytest.param("timestamp '2026-11-18 11:06:40'", "2026-11-18T11:06:40.000000000Z", id="time"),
     pytest.param("'\\x00'::blob", "00", id="bytes"),
+    pytest.param("union_value(a := 1)", "1", id="union"),
+    pytest.param("{'a': [union_value(x := 1)]}", '{"a":[{"x":1}]}', id="union in a part"),
+    pytest.param("'101'::bit", "101", id="bits"),
+    pytest.param("(10::bignum || repeat('0', 39))::bignum", f"{10**40}", id="bignum"),
+    pytest.param("340282366920938463463374607431768211455::uhugeint", f"{2**128 - 1}", id="128 bits without a sign"),
+    pytest.param("'24:00:00'::time", "24:00:00", id="the end of a day"),
+    pytest.param("'12:00:00+02'::timetz", "12:00:00+02", id="time of day with its zone"),
+    pytest.param("date 'infinity'", "infinity", id="no date"),
+    pytest.param("date '290000-01-01'", "290000-01-01", id="a far date"),
+    pytest.param("timestamp '-infinity'", "-infinity", id="no time"),
+    pytest.param("timestamptz '290000-01-01 00:00:00+00'", "290000-01-01 00:00:00+00", id="a far time"),
+    pytest.param("timestamp '1500-01-01'", "1500-01-01 00:00:00", id="a time before nanoseconds"),
+    pytest.param("[date 'infinity']", '["infinity"]', id="a list of no dates"),
 ]
 
 
@@ -55,6 +69,15 @@ TYPES = [
 def test_values_of_any_type(expression: str, expected: object) -> None:
     (row,) = rows(f"select {expression}")
     assert list(row.values()) == [expected]
+
+
+def test_a_file_has_one_type_for_each_column(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    done = ask("select sum(2::hugeint * 9223372036854775807) as n", "--format", "parquet", "--output", str(path))
+    assert (done.exit_code, path.exists()) == (2, False)
+    assert "n::VARCHAR" in done.stderr
+    assert ask("select date 'infinity' as d", "--format", "parquet", "--output", str(path)).exit_code == 0
+    assert pq.read_table(path).to_pylist() == [{"d": "infinity"}]
 
 
 CALCULATIONS = [

@@ -1,8 +1,8 @@
 """Results of any query as columns that the row formats know. In: a record batch; out: one with plain types.
 
 Strings, integers, floats, bools, times and lists stay. Sums of integers (128 bits in DuckDB) become 64 bit integers
-where they fit, decimals become floats, and everything else (dates, structs, intervals) text: JSON where it has parts,
-intervals as DuckDB writes them.
+where they fit, decimals become floats, and everything else (dates, structs, intervals, times beyond the years 1677 to
+2262) text: JSON where it has parts, intervals as DuckDB writes them.
 Names that a query gave twice get a number.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from wirewitness.analyser.base import compute
+from wirewitness.analyser.tables.result_types import text_of
 from wirewitness.reports.base.formats.arrow import ArrowColumn
 from wirewitness.reports.base.formats.printable import visible, visible_strings
 from wirewitness.reports.base.formats.rows import join_lines, slices
@@ -120,14 +121,26 @@ def _plain(column: ArrowColumn) -> ArrowColumn:
     if pa.types.is_floating(kind):
         return compute.cast(column, pa.float64())
     if pa.types.is_timestamp(kind):
-        return compute.assume_timezone(column, "UTC") if kind.tz is None else column
+        return _times(column)
     if pa.types.is_decimal(kind):
         return _number(column)
     if pa.types.is_null(kind) or pa.types.is_large_string(kind):
         return compute.cast(column, pa.string())
     if pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
         return column
-    return pa.array([_text(value) for value in column.to_pylist()], pa.string())
+    try:
+        return pa.array([_text(value) for value in column.to_pylist()], pa.string())
+    except (OverflowError, ValueError):  # infinity, years that Python has not
+        return text_of(column)
+
+
+def _times(column: ArrowColumn) -> ArrowColumn:
+    """In UTC; text where nanoseconds do not reach, as with infinity."""
+    try:
+        compute.cast(column, pa.timestamp("ns", tz=column.type.tz))
+    except pa.ArrowInvalid:
+        return text_of(column)
+    return compute.assume_timezone(column, "UTC") if column.type.tz is None else column
 
 
 def _number(column: ArrowColumn) -> ArrowColumn:
