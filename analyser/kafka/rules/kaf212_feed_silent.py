@@ -20,7 +20,7 @@ False alarms
 
 What it cannot tell
     Why it is silent. What it sends elsewhere (another cluster, another protocol) is not asked for. A producer that
-    began to be silent before the capture is not found. Of responses alone nothing is said.
+    began to be silent before the capture is not found. Of responses alone, and of a request log, nothing is said.
 
 References
     Producer metrics record-send-rate and record-queue-time-avg; a thread dump of the process.
@@ -91,9 +91,10 @@ def _is_steady(row: Row, steady: float) -> bool:
 
 
 def _is_open(row: Row, last: int) -> bool:
-    """Nothing is due on it, and what closed before the last batch was another one."""
+    """Nothing is due on it, and what closed before the last batch was another one. A request log shows no ends, and no
+    ACKs either."""
     closed_after = row["ts_closed"] is not None and row["ts_closed"] >= last
-    return not (closed_after or row["unanswered"] or row["throttled"])
+    return row["acked_by_server"] is not None and not (closed_after or row["unanswered"] or row["throttled"])
 
 
 def _finding(found: _Silent) -> Finding:
@@ -137,6 +138,7 @@ RULE = Rule(
         ),
         CONNECTIONS: (
             "ts", "client_id", "client_address", "ts_closed", "closed_by", "unanswered", "throttled", "all_seen_until",
+            "acked_by_server",
         ),
     },
     partition_by=("cluster_id",),

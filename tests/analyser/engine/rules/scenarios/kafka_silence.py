@@ -264,6 +264,7 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
     silent("KAF212", "it never was steady", **feeds(40, until=60)),
     silent("KAF212", "all stop at the same time", **feeds(100, until=60, others=(21, 21, 60))),
     silent("KAF212", "it closes its connection", **feeds(100, until=60, ts_closed=at(22), closed_by="client")),
+    silent("KAF212", "a request log, which shows no ends of connections", **feeds(100, until=60, acked_by_server=None)),
     silent("KAF212", "a few of its longest pauses", **feeds(100, until=60, longest=5)),
     silent("KAF212", "it wrote for ten times as long", **feeds(1000, until=220, others=(220, 220))),
     silent("KAF324", "two that get records, one of them in responses of one size", **two_readers()),
