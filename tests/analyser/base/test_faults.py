@@ -145,7 +145,7 @@ def test_a_fault_in_columns(monkeypatch: pytest.MonkeyPatch, capture: Path) -> N
 
 
 def test_a_fault_in_a_rule(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    rule = replace(RULES["TCP105"], code="TCP999", detect=broken, reads={"flows": ("ts_first",)}, rows={})
+    rule = replace(RULES["TCP105"], code="TCP999", detect=broken, reads={"flows": ("ts_first",)}, rows={}, signs={})
     monkeypatch.setitem(RULES, "TCP999", replace(rule, partition_by=("flow_id",), suspects=None))
     done = run("analyse", capture)
     assert done.returncode == Status.OWN_FAULT
