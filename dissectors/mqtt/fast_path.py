@@ -12,20 +12,13 @@ from collections.abc import Sequence
 
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS, payload_kind
 from wirewitness.dissectors.mqtt.connection import Connection
 from wirewitness.dissectors.mqtt.handshake import COMPLETE, FIRST, STEP_TIMES, STEPS, Flight
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output
 from wirewitness.dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
-from wirewitness.dissectors.mqtt.publish_rows import (
-    NO_REASON,
-    NO_STEPS,
-    NO_TAIL,
-    PAYLOAD_KINDS,
-    add_landed,
-    payload_kind,
-    tail_of,
-)
+from wirewitness.dissectors.mqtt.publish_rows import NO_REASON, NO_STEPS, NO_TAIL, add_landed, tail_of
 from wirewitness.dissectors.mqtt.publishing import Publishing
 
 # First bytes of a PUBLISH without DUP, of QoS 0 to 2.

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS, payload_kind
 from wirewitness.dissectors.mqtt.connection import Connection
 from wirewitness.dissectors.mqtt.handshake import FIRST
 from wirewitness.dissectors.mqtt.inflight import Flights
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output, add_message
-from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, PAYLOAD_KINDS, add_at_once, payload_kind, tail_of
+from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.topics import Topic, Topics
 

@@ -43,7 +43,8 @@ COMPARED = {
     "kafka_fetch_partitions": frozenset({"records_count", "next_offset", "crc_ok"}),
     "kafka_produce_batches": frozenset(
         {"last_offset", "records_count", "codec", "uncompressed_bytes", "producer_id", "producer_epoch",
-         "base_sequence", "base_timestamp", "transactional", "crc_ok", "content_crc"}
+         "base_sequence", "base_timestamp", "max_timestamp", "transactional", "crc_ok", "content_crc",
+         "first_key_bytes", "first_key_crc", "first_value_kind"}
     ),
 }  # fmt: skip
 # Of so many rows one may be in one of both only: what was said before a login, the last answer to a client that left,

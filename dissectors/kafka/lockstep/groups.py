@@ -15,7 +15,7 @@ from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDO
 from wirewitness.dissectors.kafka.lockstep.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from wirewitness.dissectors.kafka.lockstep.plan import Plan, body_plan
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Reader, TooMany
-from wirewitness.dissectors.kafka.lockstep.records import Batches, Opener, Place, batches_of, contents
+from wirewitness.dissectors.kafka.lockstep.records import Batches, Opener, Place, batches_of, first_records
 from wirewitness.dissectors.kafka.lockstep.texts import Strings
 from wirewitness.dissectors.kafka.operation import Operation, operation
 from wirewitness.dissectors.kafka.rows.api_rows import FETCH, PRODUCE
@@ -155,7 +155,7 @@ def _group(
         coded(strings.at(requests.start + REQUEST_HEADER_BYTES, batch.client_id_bytes[rows])),
         asked,
         answered,
-        contents(batch.blob, batches) if batches is not None and api[0] == PRODUCE else batches,
+        first_records(batch.blob, batches) if batches is not None and api[0] == PRODUCE else batches,
     )
 
 

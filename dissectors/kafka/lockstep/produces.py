@@ -20,6 +20,7 @@ from wirewitness.dissectors.kafka.lockstep.record_rows import in_log, record_row
 from wirewitness.dissectors.kafka.lockstep.records import HEADER_BYTES, Batches
 from wirewitness.dissectors.kafka.lockstep.texts import TopicKey
 from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
+from wirewitness.dissectors.kafka.records.record_sets import VALUE_KINDS
 from wirewitness.dissectors.kafka.rows.int64 import or_none
 
 # base_offset, error_code, error_message and log_append_timestamp of the answer about a partition.
@@ -54,6 +55,8 @@ def batch_rows(group: Group, made: Produced) -> tuple[Block, Ints]:
     """kafka_produce_batches of Produces: a row for each batch."""
     batches = group.batches
     assert batches is not None
+    first = batches.first
+    assert first is not None
     sent, topics, answers = made
     owners = sent.exchange[batches.field]
     bases, lasts = _offsets(batches, [answers[number][0] for number in batches.field.tolist()])
@@ -74,9 +77,10 @@ def batch_rows(group: Group, made: Produced) -> tuple[Block, Ints]:
         Numbers(batches.bytes),
         _uncompressed(batches, codec == 0),
         *(Numbers(batches.number(name)) for name in ("producer_id", "producer_epoch", "base_sequence")),
-        Numbers(batches.number("base_timestamp")),
+        *(Numbers(batches.number(name)) for name in ("base_timestamp", "max_timestamp")),
         chosen(optional([appended for *_, appended in answers]), batches.field),
-        optional(batches.content_crc),
+        *(optional(one) for one in (first.content_crc, first.key_bytes, first.key_crc)),
+        Coded(first.value_kind, [*VALUE_KINDS, None]),
         of_request("acks"),
         of_request("timeout_ms"),
         Numbers((attributes & TRANSACTIONAL_BIT) != 0),

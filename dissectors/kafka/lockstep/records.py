@@ -15,11 +15,12 @@ import numpy.typing as npt
 from wirewitness.dissectors.core.decompression import Allowance
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
+from wirewitness.dissectors.core.lockstep.json_ends import BEGINS_JSON
 from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Texts, lists
 from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, codec_name
 from wirewitness.dissectors.kafka.records.compression import decompress
-from wirewitness.dissectors.kafka.records.record_sets import content_checksum
+from wirewitness.dissectors.kafka.records.record_sets import SCHEMA_ID_BYTES, VALUE_KINDS, first_record, value_kind
 
 HEADER_BYTES = 61
 _HEADER = np.dtype(
@@ -47,6 +48,7 @@ _PREFIX_BYTES = 12
 _MAGIC_AT = 16
 _CHECKED_AT = 21
 _SHORT_VARINT = 3
+NO_KIND = len(VALUE_KINDS)
 # Offsets up to here do not overflow when a batch is added to them.
 _HIGHEST = (1 << 63) - (1 << 33)
 
@@ -60,18 +62,27 @@ class Place(NamedTuple):
     may_be_cut: bool
 
 
+class FirstRecords(NamedTuple):
+    """`record_sets.FirstRecord` of each batch, in columns. value_kind: places in VALUE_KINDS, or NO_KIND."""
+
+    content_crc: Sequence[int | None]
+    key_bytes: Sequence[int | None]
+    key_crc: Sequence[int | None]
+    value_kind: Ints
+
+
 class Batches(NamedTuple):
     """Whole batches. field: the number of the `records` field each lies in. header: its fields, in numpy's own type.
 
     In the order of the fields, those of one field in its order. at: where each begins. data: its records, one behind
-    the other, where somebody wants them. content_crc: see `contents`.
+    the other, where somebody wants them. first: see `first_records`.
     """
 
     field: Ints
     header: npt.NDArray[Any]
     at: Ints
     data: Sequence[bytes] = ()
-    content_crc: Sequence[int | None] = ()
+    first: FirstRecords | None = None
 
     def number(self, name: str) -> Ints:
         """A field of all headers."""
@@ -108,36 +119,67 @@ def batches_of(blob: Blob, place: Place, columns: Columns, count: int, opener: O
     return batches, odd_exchanges
 
 
-def contents(blob: Blob, batches: Batches) -> Batches:
-    """The batches with the checksums of what their first records say (`content_checksum`)."""
+def first_records(blob: Blob, batches: Batches) -> Batches:
+    """The batches with what the first record of each says (`record_sets.FirstRecord`)."""
     import crc32c  # as above
 
-    view = memoryview(blob.data)
-    begin, stop, odd = _first_contents(blob, batches)
-    spans = zip(begin.tolist(), stop.tolist(), strict=True)
-    found: list[int | None] = [crc32c.crc32c(view[a:z]) for a, z in spans]
+    view, crc = memoryview(blob.data), crc32c.crc32c
+    places, packed, odd = _first_places(blob, batches)
+    begin, end, key, key_at = (one.tolist() for one in (places.begin, places.end, places.key, places.key_at))
+    contents: list[int | None] = [crc(view[a:z]) for a, z in zip(begin, end, strict=True)]
+    keys: list[int | None] = [
+        None if size < 0 else crc(view[at : at + size]) for size, at in zip(key, key_at, strict=True)
+    ]
+    kinds = _value_kinds(blob, places.value, places.value_at, places.end)
+    sizes: list[int | None] = [max(size, -1) for size in key]
+    rows = np.flatnonzero(packed | odd)
     codecs = batches.number("attributes") & CODEC_BITS
-    for row in np.flatnonzero(odd).tolist():
-        start = int(batches.at[row])
-        found[row] = content_checksum(view, start, start + int(batches.bytes[row]), int(codecs[row]))
-    return batches._replace(content_crc=found)
+    spans = (column[rows].tolist() for column in (batches.at, batches.bytes, codecs))
+    for row, start, size, codec in zip(rows.tolist(), *spans, strict=True):
+        one = first_record(view, start, start + size, codec)
+        contents[row], sizes[row], keys[row] = one.content_crc, one.key_bytes, one.key_crc
+        kinds[row] = NO_KIND if one.value_kind is None else VALUE_KINDS.index(one.value_kind)
+    return batches._replace(first=FirstRecords(contents, sizes, keys, kinds))
 
 
-def _first_contents(blob: Blob, batches: Batches) -> tuple[Ints, Ints, Flags]:
-    """Where key and value of the first record of each batch begin and end, and which are to be read one by one."""
+def _value_kinds(blob: Blob, size: Ints, start: Ints, end: Ints) -> Ints:
+    """Places in VALUE_KINDS. Most values are whole JSON or have a schema's id: these are told in columns."""
+    first, second = blob.bytes_at(start), blob.bytes_at(start + 1)
+    kinds = np.full(len(size), NO_KIND, np.int64)
+    whole = (size >= 2) & BEGINS_JSON[first, second] & (blob.bytes_at(end - 1) == first + 2)
+    kinds[whole] = VALUE_KINDS.index("json")
+    kinds[(size >= SCHEMA_ID_BYTES) & (first == 0)] = VALUE_KINDS.index("schema_id")
+    kinds[size < 0] = VALUE_KINDS.index("null")
+    for row in np.flatnonzero(kinds == NO_KIND).tolist():
+        kinds[row] = VALUE_KINDS.index(value_kind(blob.data[int(start[row]) : int(end[row])]))
+    return kinds
+
+
+class _Places(NamedTuple):
+    """Of first records: where their keys begin with their sizes, the sizes, where keys and values are, and the end."""
+
+    begin: Ints
+    key: Ints
+    key_at: Ints
+    value: Ints
+    value_at: Ints
+    end: Ints
+
+
+def _first_places(blob: Blob, batches: Batches) -> tuple[_Places, Flags, Flags]:
+    """Where the first record of each batch is, which batches are compressed, and which are to be read one by one."""
     begin, end = batches.at + HEADER_BYTES, batches.at + batches.bytes
     size, at, odd = _varints(blob, begin)
     last = np.minimum(end, at + size)
     _, at, long_time = _varints(blob, at + 1)  # behind the attributes
     _, first, long_offset = _varints(blob, at)
-    key, at, long_key = _varints(blob, first)
-    value, at, long_value = _varints(blob, at + np.maximum(key, 0))
-    stop = at + np.maximum(value, 0)
-    odd |= long_time | long_offset | long_key | long_value | (stop > last)
+    key, key_at, long_key = _varints(blob, first)
+    value, value_at, long_value = _varints(blob, key_at + np.maximum(key, 0))
+    stop = value_at + np.maximum(value, 0)
+    odd |= long_time | long_offset | long_key | long_value | (stop > last) | (begin >= end)
     packed = (batches.number("attributes") & CODEC_BITS) != 0
-    begin, stop = np.where(packed, begin, first), np.where(packed, end, stop)
-    odd = np.where(packed, False, odd) | (begin >= end)
-    return np.where(odd, 0, begin), np.where(odd, 0, stop), odd
+    places = _Places(first, key, key_at, value, value_at, stop)
+    return _Places(*(np.where(odd | packed, 0, one) for one in places)), packed, odd & ~packed
 
 
 def _varints(blob: Blob, at: Ints) -> tuple[Ints, Ints, Flags]:

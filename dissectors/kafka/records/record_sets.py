@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS, payload_kind
 from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
 from wirewitness.dissectors.kafka.records.compression import decompress
 
@@ -96,29 +97,59 @@ def checksum_ok(buf: bytes, header: BatchHeader, end: int) -> bool | None:
     return zlib.crc32(view[header.start + _V1_CHECKED_AT : behind]) == header.crc
 
 
-def content_checksum(buf: bytes | memoryview, start: int, stop: int, codec: str | int) -> int | None:
-    """CRC-32C of key and value of the first record of the batch of format 2 in buf[start:stop].
+class FirstRecord(NamedTuple):
+    """What the first record of a batch says; None where it is not known.
 
-    Sent again by another client, at another time or with other headers, a record keeps it. Of a compressed batch it is
-    that of all its records as they are compressed. None where there is no record to be read.
+    content_crc: CRC-32C of key and value. Sent again by another client, at another time or with other headers, a record
+    keeps it. Of a compressed batch it is that of all its records as they are compressed, and nothing else is known.
+    key_bytes: -1 for a null key. key_crc: CRC-32C of the key; None for a null key. value_kind: one of VALUE_KINDS.
     """
+
+    content_crc: int | None = None
+    key_bytes: int | None = None
+    key_crc: int | None = None
+    value_kind: str | None = None
+
+
+# Kinds of payloads; a null; and what a schema registry's serialisers write: a zero byte and the schema's id.
+VALUE_KINDS = (*PAYLOAD_KINDS, "null", "schema_id")
+SCHEMA_ID_BYTES = 5
+
+
+def value_kind(value: bytes | None) -> str:
+    """One of VALUE_KINDS."""
+    if value is None:
+        return "null"
+    if value[:1] == b"\0" and len(value) >= SCHEMA_ID_BYTES:
+        return "schema_id"
+    return PAYLOAD_KINDS[payload_kind(value)]
+
+
+def first_record(buf: bytes | memoryview, start: int, stop: int, codec: str | int) -> FirstRecord:
+    """What the first record says of the batch of format 2 in buf[start:stop]."""
     import crc32c
 
     at = start + _BATCH_HEADER_BYTES
-    if codec in {"none", 0}:
-        try:
-            size, at = _varint(buf, at)
-            stop = min(stop, at + size)
-            _, at = _varint(buf, _varint(buf, at + 1)[1])  # behind attributes, and what is later by time and offset
-            key_bytes, behind = _varint(buf, at)
-            value_bytes, behind = _varint(buf, behind + max(key_bytes, 0))
-            behind += max(value_bytes, 0)
-        except IndexError:
-            return None
-        if behind > stop:
-            return None
-        stop = behind
-    return None if at >= stop else int(crc32c.crc32c(memoryview(buf)[at:stop]))
+    view = memoryview(buf)
+    if codec not in {"none", 0}:
+        return FirstRecord(None if at >= stop else int(crc32c.crc32c(view[at:stop])))
+    try:
+        size, at = _varint(buf, at)
+        stop = min(stop, at + size)
+        _, at = _varint(buf, _varint(buf, at + 1)[1])  # behind attributes, and what is later by time and offset
+        key_bytes, key_at = _varint(buf, at)
+        value_bytes, value_at = _varint(buf, key_at + max(key_bytes, 0))
+    except IndexError:
+        return FirstRecord()
+    end = value_at + max(value_bytes, 0)
+    if end > stop:
+        return FirstRecord()
+    return FirstRecord(
+        int(crc32c.crc32c(view[at:end])),
+        max(key_bytes, -1),
+        None if key_bytes < 0 else int(crc32c.crc32c(view[key_at : key_at + key_bytes])),
+        value_kind(None if value_bytes < 0 else bytes(view[value_at:end])),
+    )
 
 
 def record_headers(data: bytes, at: int, count: int, end: int) -> tuple[list[Header], str | None]:

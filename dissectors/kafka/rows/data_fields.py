@@ -84,6 +84,7 @@ PRODUCE_BATCHES = Fields(
     Field("producer_epoch", "int64", "producer epoch"),
     Field("base_sequence", "int64", "sequence of the first record"),
     Field("base_timestamp", "int64", "time of the first record as the producer sets it, Unix ms", unit="ms"),
+    Field("max_timestamp", "int64", "latest time of its records, likewise", unit="ms"),
     Field(
         "log_append_timestamp",
         "int64",
@@ -94,6 +95,19 @@ PRODUCE_BATCHES = Fields(
         "content_crc",
         "int64",
         "CRC-32C of key and value of the first record, of a compressed batch of its compressed bytes; null: not known",
+    ),
+    Field(
+        "first_key_bytes",
+        "int64",
+        "size of the key of the first record, -1: a null key; null: not known, as in a compressed batch",
+        unit="bytes",
+    ),
+    Field("first_key_crc", "int64", "CRC-32C of the key of the first record; null for a null key, and where not known"),
+    Field(
+        "first_value_kind",
+        "string",
+        "value of the first record, by its bytes: null, empty, json, json_cut (begins as JSON and does not end so), "
+        "schema_id (a zero byte, as serialisers of a schema registry write), text, binary; null: not known",
     ),
     Field("acks", "int64", "-1 all in-sync replicas, 1 leader, 0 none"),
     Field("timeout_ms", "int64", "how long the broker may wait for the replicas (request.timeout.ms)", unit="ms"),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.remarks import Remark
 from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
-from wirewitness.dissectors.kafka.records.record_sets import checksum_ok, content_checksum
+from wirewitness.dissectors.kafka.records.record_sets import FirstRecord, checksum_ok, first_record
 from wirewitness.dissectors.kafka.rows.data_fields import LEADER_EPOCHS, LIST_OFFSETS
 from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
 from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
@@ -27,8 +27,8 @@ _NO_EPOCH: Value = {"leader_epoch": -1, "epoch": -1}
 class ProducedPartition(NamedTuple):
     """One partition of a Produce request, read while the request's bytes are at hand.
 
-    start, size: where its record data is. crc_ok, content_crc: of each batch. held: a copy of the record
-    data where it is decoded later; then uncompressed are the sizes that the batches have without compression.
+    start, size: where its record data is. crc_ok, first: of each batch. held: a copy of the record data where it is
+    decoded later; then uncompressed are the sizes that the batches have without compression.
     """
 
     key: PartitionKey
@@ -36,7 +36,7 @@ class ProducedPartition(NamedTuple):
     size: int
     batches: list[BatchHeader]
     crc_ok: list[bool | None]
-    content_crc: Sequence[int | None] = ()
+    first: Sequence[FirstRecord] = ()
     held: bytes | None = None
     uncompressed: Sequence[int | None] = ()
 
@@ -50,12 +50,12 @@ def produced(value: Value, data: bytes, remarks: list[Remark]) -> list[ProducedP
             start, size = partition["records"] or (0, 0)
             key = (*names, partition["index"])
             if start == UNSEEN:
-                found.append(ProducedPartition(key, 0, 0, [_unseen_batch(size)], [None], [None]))
+                found.append(ProducedPartition(key, 0, 0, [_unseen_batch(size)], [None], [FirstRecord()]))
                 continue
             batches = batch_headers(data, start, size)
             crc_ok = _checksums(data, batches, start + size)
-            content = [_content(data, batch) for batch in batches]
-            found.append(ProducedPartition(key, start, size, batches, crc_ok, content))
+            first = [_first(data, batch) for batch in batches]
+            found.append(ProducedPartition(key, start, size, batches, crc_ok, first))
             _tell_damage(key, batches, found[-1].crc_ok, remarks.append)
     return found
 
@@ -69,10 +69,10 @@ def _checksums(data: bytes, batches: Sequence[BatchHeader], end: int) -> list[bo
     return [checksum_ok(data, batch, min(end, len(data))) for batch in batches]
 
 
-def _content(data: bytes, batch: BatchHeader) -> int | None:
+def _first(data: bytes, batch: BatchHeader) -> FirstRecord:
     if batch.magic != _FORMAT_2 or batch.partial or batch.codec is None:
-        return None
-    return content_checksum(data, batch.start, batch.start + batch.batch_bytes, batch.codec)
+        return FirstRecord()
+    return first_record(data, batch.start, batch.start + batch.batch_bytes, batch.codec)
 
 
 def _tell_damage(
@@ -111,9 +111,8 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
         answer = answers.get(produced_partition.key, {})
         base_offset = answer.get("base_offset")
         sizes = [*produced_partition.uncompressed] or [None] * len(produced_partition.batches)
-        contents = produced_partition.content_crc
-        for batch, crc_ok, content_crc, size in zip(
-            produced_partition.batches, produced_partition.crc_ok, contents, sizes, strict=True
+        for batch, crc_ok, first, size in zip(
+            produced_partition.batches, produced_partition.crc_ok, produced_partition.first, sizes, strict=True
         ):
             last_offset = None
             if base_offset is not None and base_offset >= 0 and batch.last_offset_delta is not None:
@@ -132,8 +131,9 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                     batch.producer_epoch,
                     batch.base_sequence,
                     batch.base_timestamp,
+                    batch.max_timestamp,
                     answer.get("log_append_time_ms"),
-                    content_crc,
+                    *first,
                     acks,
                     timeout_ms,
                     batch.transactional,

@@ -13,13 +13,9 @@ import numpy as np
 
 from wirewitness.dissectors.core.blocks import Coded
 from wirewitness.dissectors.core.lockstep.frames import Frames, Ints
+from wirewitness.dissectors.core.lockstep.json_ends import BEGINS_JSON
+from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS, payload_kind
 from wirewitness.dissectors.mqtt.lockstep.packets import PUBLISH_0, Packets
-from wirewitness.dissectors.mqtt.publish_rows import JSON, PAYLOAD_KINDS, payload_kind
-
-# By the first two bytes: do they begin JSON, whose last byte is the first one and 2.
-_BEGINS_JSON = np.zeros((256, 256), bool)
-for _first, (_last, _second) in JSON.items():
-    _BEGINS_JSON[_first, list(_second)] = _last == _first + 2
 
 
 class Contents:
@@ -62,7 +58,7 @@ class Contents:
         octets = self._frames.octets
         start = self.publishes.payload[long]
         first, last = octets[start], octets[self._frames.end[self.at[long]] - 1]
-        whole = _BEGINS_JSON[first, octets[start + 1]] & (last == first + 2)
+        whole = BEGINS_JSON[first, octets[start + 1]] & (last == first + 2)
         kinds = np.full(len(payloads), -1, np.int64)
         kinds[long[whole]] = PAYLOAD_KINDS.index("json")
         for row in np.flatnonzero(kinds < 0).tolist():

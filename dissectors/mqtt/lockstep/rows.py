@@ -15,6 +15,7 @@ import numpy.typing as npt
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS
 from wirewitness.dissectors.mqtt.connection import Connection
 from wirewitness.dissectors.mqtt.handshake import COMPLETE, Flight
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
@@ -33,7 +34,6 @@ from wirewitness.dissectors.mqtt.lockstep.pings import Pings
 from wirewitness.dissectors.mqtt.lockstep.publish_columns import Landed
 from wirewitness.dissectors.mqtt.packet_types import PUBACK as PUBACK_TYPE
 from wirewitness.dissectors.mqtt.packet_types import PUBCOMP as PUBCOMP_TYPE
-from wirewitness.dissectors.mqtt.publish_rows import PAYLOAD_KINDS
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
 from wirewitness.dissectors.mqtt.subscriptions import Asked
 

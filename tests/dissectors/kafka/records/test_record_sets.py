@@ -28,9 +28,10 @@ from tests.support.shares import examples
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.kafka.records.record_sets import (
     Allowance,
+    FirstRecord,
     OpenedBatch,
-    content_checksum,
     control_type,
+    first_record,
     opened_batches,
     record_headers,
     records_of,
@@ -288,25 +289,42 @@ def test_any_bytes_never_raise(body: bytes, count: int) -> None:
         records_of(one)
 
 
-def content(raw: bytes, codec: str = "none") -> int | None:
-    return content_checksum(raw, 0, len(raw), codec)
+def first(raw: bytes, codec: str = "none") -> FirstRecord:
+    return first_record(raw, 0, len(raw), codec)
 
 
 def test_content_is_that_of_key_and_value_of_the_first_record_whenever_and_by_whomever_it_is_sent() -> None:
     one = batch([Sent(TIME_MS, b"key", b"value" * 100, HEADERS)], producer=(77, 5, 9))
     again = batch([Sent(TIME_MS + 5, b"key", b"value" * 100), Sent(TIME_MS + 9, None, b"other")])
-    assert content(one) == content(again) == crc32c.crc32c(b"\x06key" + b"\xe8\x07" + b"value" * 100)
-    assert content(batch([Sent(TIME_MS, b"key", b"other")])) != content(one)
-    assert content(batch([Sent(TIME_MS, None, None)])) == crc32c.crc32c(b"\x01\x01")
+    content = crc32c.crc32c(b"\x06key" + b"\xe8\x07" + b"value" * 100)
+    assert first(one) == first(again) == FirstRecord(content, 3, crc32c.crc32c(b"key"), "text")
+    assert first(batch([Sent(TIME_MS, b"key", b"other")])).content_crc != content
+    assert first(batch([Sent(TIME_MS, None, None)])) == FirstRecord(crc32c.crc32c(b"\x01\x01"), -1, None, "null")
 
 
-def test_content_of_a_compressed_batch_is_that_of_its_bytes() -> None:
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (b"", "empty"),
+        (b'{"a": 1} ', "json"),
+        (b'[{"a": 1}', "json_cut"),
+        ("grün".encode(), "text"),
+        (b"\0\0\0\0\x07\x02", "schema_id"),
+        (b"\0\0\0\x07", "binary"),
+        (b"\x0a\xff", "binary"),
+    ],
+)
+def test_kinds_of_values(value: bytes, kind: str) -> None:
+    assert first(batch([Sent(TIME_MS, b"", value)]))[1:] == (0, 0, kind)
+
+
+def test_of_a_compressed_batch_only_the_checksum_of_its_bytes_is_known() -> None:
     raw = batch([Sent(TIME_MS, b"key", b"value" * 100)], codec="gzip")
-    assert content(raw, "gzip") == crc32c.crc32c(raw[61:])
+    assert first(raw, "gzip") == FirstRecord(crc32c.crc32c(raw[61:]))
 
 
 @pytest.mark.parametrize("cut", range(2, 40))
-def test_content_that_is_not_whole_is_not_known(cut: int) -> None:
+def test_a_first_record_that_is_not_whole_is_not_known(cut: int) -> None:
     raw = batch([Sent(TIME_MS, b"key", b"value" * 6)])
-    assert content(raw[: len(raw) - cut]) is None
-    assert content(raw[:61] + b"\xff" * cut) is None
+    assert first(raw[: len(raw) - cut]) == FirstRecord()
+    assert first(raw[:61] + b"\xff" * cut) == FirstRecord()

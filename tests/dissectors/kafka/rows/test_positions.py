@@ -139,6 +139,7 @@ def test_produced_batches() -> None:
         row, request_packet=1, response_packet=2, client_id="c", topic="orders", topic_id=None, partition=4,
         base_offset=500, last_offset=502, timeout_ms=5, transactional_id=None, records_count=3,
         codec="none", batch_bytes=len(batch), uncompressed_bytes=len(batch),
-        producer_id=77, producer_epoch=5, base_sequence=9, base_timestamp=1, log_append_timestamp=-1,
-        content_crc=crc32c.crc32c(b"\x02k\x02v"), acks=-1, transactional=False, crc_ok=True, error_code=6,
+        producer_id=77, producer_epoch=5, base_sequence=9, base_timestamp=1, max_timestamp=1, log_append_timestamp=-1,
+        content_crc=crc32c.crc32c(b"\x02k\x02v"), first_key_bytes=1, first_key_crc=crc32c.crc32c(b"k"),
+        first_value_kind="text", acks=-1, transactional=False, crc_ok=True, error_code=6,
     )  # fmt: skip
