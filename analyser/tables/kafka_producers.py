@@ -207,6 +207,66 @@ _VALUES_TWICE = Table(
     "kafka",
 )
 
+_TOPIC_WRITERS = Table(
+    "kafka_topic_writers",
+    "one row per client and topic that it writes to: how it fills its batches, and what their first records are",
+    (
+        text("exchange_id", "its first Produce to this topic"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_last", "time of its last one", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("topic", "topic name, else its id"),
+        number("batches_count", "batches that were not refused", nullable=False),
+        number("records_count", "records in them"),
+        number("batch_bytes", "size of its batches, median"),
+        milliseconds("fill_ms", "from the first to the last record of a batch by their times, median"),
+        milliseconds("pace_ms", "from one batch to its next one for the same partition, median"),
+        number("known_count", "batches whose first record is known", nullable=False),
+        text("first_kind", "first_value_kind of the first of these"),
+        text("last_kind", "of the last one"),
+        number("kind_turns", "times that it changed from one of them to the next", nullable=False),
+        time("ts_kind_turned", "when it did first"),
+        number("kind_after", "of these batches from then on"),
+        text("kind_turned_exchange_id", "the Produce that did"),
+        Column("first_keyed", "bool", "the first record of the first of these batches has a key", _SOURCE),
+        Column("last_keyed", "bool", "likewise of the last one", _SOURCE),
+        number("key_turns", "times that keys began or ended from one of these batches to the next", nullable=False),
+        time("ts_key_turned", "when they did first"),
+        number("key_after", "of these batches from then on"),
+        text("key_turned_exchange_id", "the Produce that did"),
+        text("last_exchange_id", "its last Produce to this topic"),
+        text("file", "file of the first Produce"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
+_KEY_PLACES = Table(
+    "kafka_key_places",
+    "one row per client and topic in which others write the same keys at the same time: how many of them it puts into "
+    "other partitions than they do",
+    (
+        text("exchange_id", "its first Produce of a key that lies elsewhere, else of a shared key"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_last", "time of its last Produce of a shared key", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("topic", "topic name, else its id"),
+        number("keys_count", "keys, of the first records of batches, that it always puts into one partition and that "
+               "others write too", nullable=False),
+        number("apart_count", "of these, keys for which more others agree on another partition, or as many that began "
+               "before", nullable=False),
+        number("writers_count", "clients that share keys in this topic, this one included", nullable=False),
+        number("partitions_count", "partitions that it writes these keys to", nullable=False),
+        text("file", "file of that Produce"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)  # fmt: skip
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stayed below the high watermark for a second or more",
@@ -238,4 +298,14 @@ _STABLE_OFFSETS = Table(
     "kafka",
 )
 
-KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _VALUE_ROUNDS, _VALUES_TWICE, _STABLE_OFFSETS)
+KAFKA_PRODUCER_TABLES = (
+    _SPANS,
+    _REFUSED,
+    _REPEATED,
+    _RECORD_TIMES,
+    _VALUE_ROUNDS,
+    _VALUES_TWICE,
+    _TOPIC_WRITERS,
+    _KEY_PLACES,
+    _STABLE_OFFSETS,
+)

@@ -123,6 +123,8 @@ VALUES_TWICE = StageTables(
     reads=("kafka_produce_batches", "kafka_fetch_partitions"),
     new=("kafka_values_twice",),
 )
+_OF_TOPIC_WRITERS = ("kafka_topic_writers", "kafka_key_places")
+TOPIC_WRITERS = StageTables(makes=_OF_TOPIC_WRITERS, reads=("kafka_produce_batches",), new=_OF_TOPIC_WRITERS)
 # Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
 CONNECTIONS = StageTables(
     makes=("kafka_connections",),
@@ -208,6 +210,7 @@ TITLES = {
     PRODUCERS.makes: "transactions and batches of producers",
     ROUNDS.makes: "values that come back",
     VALUES_TWICE.makes: "values that are there twice",
+    TOPIC_WRITERS.makes: "what clients write to each topic",
     SILENCES.makes: "silences of clients",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",

@@ -131,8 +131,14 @@ _PRODUCE = f"""
     select coalesce(topic, '') as likes, {CLIENT}, topic,
            median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms, avg(records_count) as records,
            abs(median(base_timestamp - epoch_ns(ts) / 1e6) filter (base_timestamp > 0)) as skew_ms,
-           0 as none, {evidence()}
+           0 as none, sum(records_count)::bigint as written, sum(batch_bytes) / greatest(sum(records_count), 1) as size,
+           {evidence()}
     from kafka_produce_batches group by {CLIENT}, topic"""
+_SIZE_GROWS = f"""
+    select coalesce(topic, '') as likes, * from (
+        {
+    quarters("batch_bytes / records_count", f"{CLIENT}, topic", "kafka_produce_batches where records_count > 0")
+})"""
 _ACKS = f"""
     select coalesce(topic, '') as likes, topic, acks, median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms,
            arg_max(client_id, ts) as client_id, {evidence()}
@@ -255,9 +261,18 @@ POPULATIONS = (
         (
             Measure("records per batch", "records", "{who} sends {value} per batch to {topic}", unit="records",
                     low=True, floor=2, samples=20),
+            Measure("records written", "written", "{who} wrote {value} to {topic}", unit="records", ratio=10, floor=500,
+                    two=20),
+            Measure("size of records", "size", "records of {who} in {topic} have {value}, mean", unit="bytes", ratio=5,
+                    floor=2_000, samples=20),
             Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
                     "were sent", usual="none", unit="ms", floor=600_000, samples=3),
         ),
+    ),
+    Population(
+        "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic"), _SIZE_GROWS,
+        (Measure("records grow", "ended", "records of {who} in {topic} only grow: {usual} in the first quarter of the "
+                 "time, {value} in the last", usual="began", unit="bytes", ratio=3, floor=500, weight=1.3),),
     ),
     Population(
         "kafka", "kafka_produce_batches", ("topic", "acks"), _ACKS,

@@ -9,6 +9,7 @@ from tests.analyser.engine.rules.scenarios.faults import FAULTS
 from tests.analyser.engine.rules.scenarios.fires import FIRES as OTHER_FIRES
 from tests.analyser.engine.rules.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_contents import CONTENT_FIRES, CONTENT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_ends import ENDS_FIRES, ENDS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
@@ -50,6 +51,7 @@ FIRES: list[Scenario] = [
     *SILENCE_FIRES,
     *SLOW_FIRES,
     *TOPIC_FIRES,
+    *CONTENT_FIRES,
     *TRANSACTION_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
@@ -79,6 +81,7 @@ NEAR_MISSES: list[Scenario] = [
     *SILENCE_NEAR_MISSES,
     *SLOW_NEAR_MISSES,
     *TOPIC_NEAR_MISSES,
+    *CONTENT_NEAR_MISSES,
     *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
