@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from wirewitness.analyser.capture import PacketBatch
 from wirewitness.analyser.tcp.segment_runs import Stretches
-from wirewitness.analyser.tcp.tcp import ACK, MASK
+from wirewitness.analyser.tcp.tcp import MASK
 
 _HALF = 1 << 31
 
@@ -25,7 +25,7 @@ def said_in(
     batch: PacketBatch, copies: npt.NDArray[np.bool_], rows: npt.NDArray[np.intp]
 ) -> tuple[Said | None, Said | None]:
     """What the high and the low endpoint said in these packets, which are of one stretch."""
-    counts = ((batch.flags[rows] & ACK) != 0) & ~copies[rows]
+    counts = ~copies[rows]
     from_low = batch.from_low[rows]
     return _said(batch, rows[counts & ~from_low]), _said(batch, rows[counts & from_low])
 
@@ -44,7 +44,7 @@ def said_by_side(
 ) -> tuple[dict[int, Said], dict[int, Said]]:
     """What the high and the low endpoint said, by the number of the stretch."""
     rows = cut.order
-    counts = ((batch.flags[rows] & ACK) != 0) & ~copies[rows] & ~cut.alone
+    counts = ~copies[rows] & ~cut.alone
     from_low, acks, ts_ns, ttl = batch.from_low[rows], batch.ack[rows], batch.ts_ns[rows], batch.ttl[rows]
     found: list[dict[int, Said]] = []
     for side in (False, True):

@@ -61,7 +61,7 @@ def stretches(batch: PacketBatch, copies: Flags, order: Places) -> Stretches:
     """Cut a batch, which must not be empty. order: its rows, see `by_pair`."""
     pairs = batch.pair[order]
     flags = batch.flags[order]
-    alone = ((flags & _SPECIAL) != 0) | (batch.window[order] == 0) | (batch.dsack_bytes[order] > 0)
+    alone = ((flags & (_SPECIAL | ACK)) != ACK) | (batch.window[order] == 0) | (batch.dsack_bytes[order] > 0)
     begins_pair = np.concatenate(([True], pairs[1:] != pairs[:-1]))
     _single_out_breaks(alone, begins_pair, _breaks(batch, order, begins_pair, copies))
     firsts = np.flatnonzero(_begins(begins_pair, alone))

@@ -108,7 +108,7 @@ def test_the_report_says_how_much_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("".join(asks(n, n, **PLAIN) for n in (1, 2, 6, 7)))
     report = " ".join(run("analyse", path).stdout.decode().split())
-    assert "lines 3 requests of 1 connection are not in the log, as the numbers of those beside them" in report
+    assert "lines 3 requests of 1 connection are not in the log, as the numbers of those next to them" in report
     path.write_text("".join(asks(n, n) for n in (1, 2, 3)))
     assert "are not in the log" not in run("analyse", path).stdout.decode()
 
