@@ -20,7 +20,7 @@ False alarms
 
 What it cannot tell
     Whether the client reached a broker by another address that was not captured. Where ApiVersions lies before the
-    capture, or of requests alone, nothing is said.
+    capture, of requests alone, and of a request log, which may lack lines, nothing is said.
 
 References
     KIP-500, KIP-919 (bootstrap.controllers); controller.listener.names, bootstrap.servers.
@@ -61,7 +61,8 @@ def detect(frames: Frames) -> Iterator[Finding]:
         if row["flow_id"] in offers and row["client_address"] not in servers:
             found.setdefault((row["client_address"], row["client_id"], server_text(row)), []).append(row)
     for own in found.values():
-        if not any(row["work"] or row["others"] for row in own):
+        # A request log may lack lines, and has no ACKs.
+        if not any(row["work"] or row["others"] or row["acked_by_server"] is None for row in own):
             yield _finding(own)
 
 
@@ -98,7 +99,7 @@ RULE = Rule(
     confidence="high",
     reads={
         OFFERED: ("ts", "flow_id", "api_key"),
-        CONNECTIONS: (*PLACE_COLUMNS, "answered", "work", "others", "all_seen_until"),
+        CONNECTIONS: (*PLACE_COLUMNS, "answered", "work", "others", "acked_by_server", "all_seen_until"),
     },
     partition_by=("cluster_id",),
     detect=detect,

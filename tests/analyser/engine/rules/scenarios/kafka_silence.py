@@ -277,6 +277,8 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
         kafka_connections=[row | {"others": 2, "requests": 3} for row in asks_only()],
         kafka_api_versions=offered("k0", *CONTROLLER),
     ),
+    silent("KAF327", "a request log, which may lack lines", kafka_connections=asks_only(acked_by_server=None),
+           kafka_api_versions=offered("k0", *CONTROLLER)),
     silent(
         "KAF327", "a broker at its controller",
         kafka_connections=[
