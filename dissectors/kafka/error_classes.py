@@ -118,11 +118,15 @@ _BY_CODE: dict[int, ErrorClass] = {
                    "leave ACLs alone."),
     58: ErrorClass("never", "application", "user or password are wrong", "Correct user and password of this client, "
                    "or create the user at the broker (kafka-configs.sh --alter --entity-type users)."),
+    68: ErrorClass("never", "application", "the group still has members", "Stop all members of the group first; look "
+                   "whether it is the group that is meant."),
     69: ErrorClass("itself", "client", "the group is gone", "Let the consumer join again."),
     76: ErrorClass("never", "application", "the broker does not take this compression", "Choose another "
                    "compression.type in the producer."),
     81: ErrorClass("never", "operator", "the group has as many members as group.max.size allows", "Raise "
                    "group.max.size of the broker, or start fewer members."),
+    86: ErrorClass("never", "application", "members of the group still subscribe to the topic", "Stop these members "
+                   "first, or let them subscribe to other topics."),
     87: ErrorClass("never", "application", "a record breaks what the topic asks for", "Give every record of a "
                    "compacted topic a key; look at schema validation of the broker, if it has any, and at the "
                    "broker's log for the record."),

@@ -82,6 +82,7 @@ LINKS: tuple[Link, ...] = (
     # Never got in.
     Link("KAF310", (*_CLIENT_RETRIES, "KAF301"), ("client", "target", "address")),
     Link("KAF311", (*_CLIENT_RETRIES, "KAF301", "KAF312"), ("client", "address")),
+    Link("KAF136", ("KAF117", "KAF122", "KAF125", "KAF303", "KAF315", "KAF323"), ("server", "client")),
     Link("KAF327", (*_CLIENT_RETRIES, "KAF301", "KAF305"), _CLIENT),
     # It says of the port what KAF311 says of each client.
     Link("KAF311", ("TLS106",), ("server", "client")),

@@ -8,10 +8,10 @@ Why it matters
     and error counters are all fine; whoever compares event time with processing time sees it.
 
 How it decides
-    By the fact `kafka_topic_writers`: the records of a batch, median, were made over `held_ms` or more, and over nearly
-    all of the time since the batch before for the same partition (`share`), so they waited for it; records with times
-    of their own, as of an import, do not keep to that. The batches are smaller than `full` bytes: a full batch goes at
-    once.
+    By the fact `kafka_topic_writers`: of `least` batches the records of one, median, were made over `held_ms` or more,
+    and over nearly all of the time since the batch before for the same partition (`share`), so they waited for it;
+    records with times of their own, as of an import, do not keep to that. The batches are smaller than `full` bytes: a
+    full batch goes at once.
     warning where other writers of the topic fill theirs in a tenth of that, else info.
     Confidence medium: who wants few large requests may have set it so.
 
@@ -93,7 +93,7 @@ def _finding(row: Row, at_once: list[Row]) -> Finding:
 
 RULE = Rule(
     code="KAF218",
-    question="waits",
+    question="waiting",
     name="records-held",
     severity="warning",
     confidence="medium",

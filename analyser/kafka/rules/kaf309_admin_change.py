@@ -13,9 +13,10 @@ How it decides
     commit has neither member nor generation, and its client commits each partition of the group once in the capture
     (kafka-consumer-groups.sh --reset-offsets, alterConsumerGroupOffsets); consumers without a group commit again.
     info. A warning for `refused_least` requests of one kind that were refused, the last one with an error that no later
-    try heals (`dissectors/kafka/error_classes.py`); for `churn_least` topics that one client made and deleted both; and
-    for deletes and resets that others then met: a group that began to read somewhere else than at its
-    stored offset, or on a topic that was deleted, and producers that were refused because the topic was gone.
+    try heals (`dissectors/kafka/error_classes.py`); for `churn_least` topics that one client made and deleted both; for
+    an internal topic that was deleted, with the offsets or transactions of all; and for deletes and resets that others
+    then met: a group that began to read somewhere else than at its stored offset, or on a topic that was deleted, and
+    producers that were refused because the topic was gone.
     Confidence high: the request is on the wire, and so is its answer.
 
     The next step sets what was stored before, where a group that begins anew shows it.
@@ -70,10 +71,11 @@ _TITLE_ROOM = 86
 _RESET = "OffsetReset"
 _TOPIC_GONE = (3, 100)
 _CHURN = ("CreateTopics", "DeleteTopics")
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 # A node id as client id is in the log of the controller, and on the wire between brokers.
-_BY_A_BROKER = """
+_BY_A_BROKER = f"""
     operation = 'CreateTopics' AND coalesce(TRY_CAST(client_id AS INTEGER) >= 0, false)
-    AND resource_name IN ('__consumer_offsets', '__transaction_state', '__share_group_state')"""
+    AND resource_name IN {_INTERNAL}"""
 # What was stored before can be stored again: the records are still there.
 _MOVES_OFFSETS = (_RESET, "OffsetDelete", "DeleteGroups")
 
@@ -101,16 +103,17 @@ def detect(
         if len(rows) < changes_least:
             continue
         done = [row for row in rows if row["error_code"] in (0, None)] or rows
-        hopeless = _is_hopeless(done, refused_least)
+        warns = _is_hopeless(done, refused_least)
         churn = _made_and_deleted(kinds, address, client_id) if operation in _CHURN else set()
         if operation == "DeleteTopics" and len(churn) >= churn_least:
             done = [row for row in done if row["resource_name"] not in churn]
             if not done:
                 continue  # CreateTopics tells it
         extra = _churn_text(churn) if operation == "CreateTopics" and len(churn) >= churn_least else ""
+        warns |= operation == "DeleteTopics" and _deleted_internal(done)
         yield _finding(
             operation, done, len(rows) - len(done), _met(operation, done, runs, refused), extra,
-            warns=bool(extra) or hopeless,
+            warns=bool(extra) or warns,
         )  # fmt: skip
 
 
@@ -118,6 +121,11 @@ def _is_hopeless(rows: Sequence[Row], least: int) -> bool:
     """All were refused, and no later try will have success."""
     code = rows[-1]["error_code"]
     return len(rows) >= least and code not in (0, None) and error_class(code, rows[-1]["operation"]).heals == "never"
+
+
+def _deleted_internal(rows: Sequence[Row]) -> bool:
+    """What all groups, or all transactions, have stored is gone."""
+    return any(row["error_code"] in (0, None) and row["resource_name"] in _INTERNAL for row in rows)
 
 
 def _made_and_deleted(kinds: Mapping[tuple[Any, ...], Sequence[Row]], address: str, client_id: str) -> set[str]:

@@ -165,4 +165,5 @@ RULE = Rule(
         f"SELECT {', '.join(CLIENT_KEY)} FROM r_mongo_commands WHERE documents_returned = 0 GROUP BY ALL "
         "HAVING count(*) >= 27"
     ),
+    asks=("mongo_cursors",),
 )

@@ -140,6 +140,10 @@ CHANGES_FIRES: list[Scenario] = [
     fires("KAF309", "info", "refused once", kafka_admin_changes=not_made(1, 38)),
     fires("KAF309", "info", "there already at each start", kafka_admin_changes=not_made(9, 36)),
     fires("KAF309", "info", "the controller moves", kafka_admin_changes=not_made(9, 41)),
+    fires("KAF309", "warning", "a group that has members is to be deleted", kafka_admin_changes=[
+        change(n, "DeleteGroups", "group", "billing", "delete", error_code=68) for n in range(3)]),
+    fires("KAF309", "warning", "the topic of all offsets is deleted",
+          kafka_admin_changes=[change(1, "DeleteTopics", "topic", "__consumer_offsets", "delete")]),
     fires(
         "KAF309", "warning", "a topic for each task",
         kafka_admin_changes=[

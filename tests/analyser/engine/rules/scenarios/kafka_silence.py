@@ -92,6 +92,37 @@ def feeds(
     }  # fmt: skip
 
 
+def coordinators(*answers: tuple[float, int]) -> dict[str, list[Row]]:
+    """m1 asks for its coordinator at these seconds, and gets these errors."""
+    return {
+        "exchanges": [
+            exchange("flow1", second, "FindCoordinator", protocol="kafka", cluster_id="c1", client_id="billing-1",
+                     client_address="10.1.0.1", server_address="10.1.0.100", server_port=9092, error_code=code,
+                     status="error" if code else "ok")
+            for second, code in answers
+        ],
+        "kafka_api_versions": [SPEAKS],
+    }  # fmt: skip
+
+
+def begins(*groups: tuple[str, float, float], generation: int = 1, late: float = 0.0) -> dict[str, list[Row]]:
+    """A group each with this wait of its first member, from this second on. late: a second member joins later."""
+    events, asked = [], []
+    for number, (group, second, waits) in enumerate(groups):
+        own = {"group_id": group}
+        rows = joined(generation, "m1", first=second, last=second + late)
+        events += [
+            row | own | ({"ts_response": at(second + waits)} if row["event"] == "join" else {"ts": at(second + waits)})
+            for row in rows
+        ]
+        asked += [
+            exchange(f"flow{number}", second, "JoinGroup", protocol="kafka", cluster_id="c1", lasts=waits,
+                     exchange_id=row["exchange_id"], server_address="10.1.0.100", server_port=9092)
+            for row in rows if row["event"] == "join"
+        ]  # fmt: skip
+    return {"kafka_group_events": events, "exchanges": asked}
+
+
 def beating(every: float, times: int = 150, timeout_ms: int | None = 6000, other: float | None = None
             ) -> dict[str, list[Row]]:  # fmt: skip
     """Heartbeats of m1 of group billing, and of another group's member."""
@@ -229,6 +260,8 @@ SILENCE_FIRES: list[Scenario] = [
     fires("KAF135", "warning", "six silences of four seconds", **still(6, 4)),
     fires("KAF135", "info", "three in half an hour", **still(3, 4, after=300)),
     fires("KAF212", "warning", "a feed stops, two go on", **feeds(100, until=60)),
+    fires("KAF136", "critical", "never a coordinator", **coordinators(*((n / 2, 15) for n in range(20)))),
+    fires("KAF137", "warning", "two groups begin after twelve seconds", **begins(("a", 1, 12), ("b", 20, 12.1))),
     fires("KAF326", "warning", "a heartbeat each 20 ms", **beating(0.02)),
     fires("KAF326", "warning", "the session timeout is not known", **beating(0.02, timeout_ms=None, other=1.0)),
     fires(
@@ -268,6 +301,11 @@ SILENCE_NEAR_MISSES: list[Scenario] = [
     silent("KAF212", "a few of its longest pauses", **feeds(100, until=60, longest=5)),
     silent("KAF212", "it wrote for ten times as long", **feeds(1000, until=220, others=(220, 220))),
     silent("KAF324", "two that get records, one of them in responses of one size", **two_readers()),
+    silent("KAF136", "the cluster starts", **coordinators(*((n / 2, 15) for n in range(20)), (10, 0))),
+    silent("KAF136", "for two seconds", **coordinators(*((n / 10, 15) for n in range(20)))),
+    silent("KAF137", "the usual delay", **begins(("a", 1, 3), ("b", 20, 3.1))),
+    silent("KAF137", "one of them at once", **begins(("a", 1, 12), ("b", 20, 0.1))),
+    silent("KAF137", "one group only", **begins(("a", 1, 12))),
     silent("KAF326", "three in a session timeout", **beating(2.0)),
     silent("KAF326", "two a second", **beating(0.5)),
     silent("KAF326", "all do so where the timeout is not known", **beating(0.1, timeout_ms=None, other=0.1)),
