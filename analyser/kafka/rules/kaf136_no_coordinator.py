@@ -69,8 +69,8 @@ def _finding(server: str, rows: Sequence[Row]) -> Finding:
         f"{names_text([client_text(row) for row in clients], 3)} with error {_NOT_AVAILABLE} "
         f"(COORDINATOR_NOT_AVAILABLE), {period_text(first['ts'], last['ts'])}: none of their groups or transactions "
         "can begin.",
-        next_step="Look at the broker's log, whether __consumer_offsets is there, and whether there are as many brokers "
-        "as offsets.topic.replication.factor or transaction.state.log.replication.factor asks for.",
+        next_step="Look at the broker's log, whether __consumer_offsets is there, and whether there are as many "
+        "brokers as offsets.topic.replication.factor or transaction.state.log.replication.factor asks for.",
         proof=Proof(first["ts"], last["ts"], evidence_of_ids((first["exchange_id"], last["exchange_id"]))),
         numbers={
             "cluster": first["cluster_id"],
