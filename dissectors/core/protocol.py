@@ -246,7 +246,7 @@ class Dissector:
         after.
     resumed: operations whose handshake may go on in the session's next connection.
 
-    `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
+    `decoder`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
     dissectors, and most captures speak one protocol.
     """
 

@@ -287,7 +287,7 @@ def test_a_packet_is_named_where_it_is_known() -> None:
     assert b"!framer" in packets[bug["packet"] - 1].data
 
 
-@pytest.mark.parametrize("what", ["framer", "conversation"])
+@pytest.mark.parametrize("what", ["framer", "decoder"])
 def test_what_cannot_even_begin(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("never")
