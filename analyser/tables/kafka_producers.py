@@ -267,6 +267,31 @@ _KEY_PLACES = Table(
     "kafka",
 )  # fmt: skip
 
+_ABORTED_READS = Table(
+    "kafka_aborted_reads",
+    "one row per client, group and topic: records of aborted transactions that it was given, since it reads uncommitted "
+    "ones too",
+    (
+        text("exchange_id", "its first Fetch whose response has such records"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_last", "time of the last one", nullable=False),
+        _CLUSTER,
+        text("client_id", "client id of the consumer"),
+        text("client_address", "IP address of the consumer"),
+        text("group_id", "consumer group; null without one"),
+        text("topic", "topic name, else its id"),
+        number("aborted_count", "records of aborted transactions that it was given", nullable=False),
+        number("records_count", "records that it was given of this topic", nullable=False),
+        number("committed_readers", "clients that read only committed records of this topic", nullable=False),
+        text("transactional_id", "of an aborted transaction that it was given records of"),
+        text("last_exchange_id", "its last Fetch whose response has such records"),
+        text("file", "file of the first Fetch"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stayed below the high watermark for a second or more",
@@ -307,5 +332,6 @@ KAFKA_PRODUCER_TABLES = (
     _VALUES_TWICE,
     _TOPIC_WRITERS,
     _KEY_PLACES,
+    _ABORTED_READS,
     _STABLE_OFFSETS,
 )

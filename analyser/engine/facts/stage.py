@@ -125,6 +125,11 @@ VALUES_TWICE = StageTables(
 )
 _OF_TOPIC_WRITERS = ("kafka_topic_writers", "kafka_key_places")
 TOPIC_WRITERS = StageTables(makes=_OF_TOPIC_WRITERS, reads=("kafka_produce_batches",), new=_OF_TOPIC_WRITERS)
+ABORTED_READS = StageTables(
+    makes=("kafka_aborted_reads",),
+    reads=("kafka_produce_batches", "kafka_transaction_spans", "kafka_fetch_partitions"),
+    new=("kafka_aborted_reads",),
+)
 # Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
 CONNECTIONS = StageTables(
     makes=("kafka_connections",),
@@ -211,6 +216,7 @@ TITLES = {
     ROUNDS.makes: "values that come back",
     VALUES_TWICE.makes: "values that are there twice",
     TOPIC_WRITERS.makes: "what clients write to each topic",
+    ABORTED_READS.makes: "who reads aborted transactions",
     SILENCES.makes: "silences of clients",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",

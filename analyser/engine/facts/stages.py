@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stage import (
+    ABORTED_READS,
     CLIENT_REQUESTS,
     COMMITTED,
     CONNECTIONS,
@@ -86,6 +87,7 @@ STAGES = (
     Stage(*ROUNDS, "kafka.facts.value_rounds", "add_rounds"),
     Stage(*VALUES_TWICE, "kafka.facts.values_twice", "add_values_twice"),
     Stage(*TOPIC_WRITERS, "kafka.facts.topic_writers", "add_topic_writers"),
+    Stage(*ABORTED_READS, "kafka.facts.aborted_reads", "add_aborted_reads"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
     Stage(*LEADERS, "kafka.facts.leaders", "add_leaders"),
     Stage(*REFUSED, "kafka.facts.refusals", "add_refusals"),

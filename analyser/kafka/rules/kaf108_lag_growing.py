@@ -16,7 +16,7 @@ How it decides
     that was not committed is as many of these gaps old. It must grow from the highest commit so far, too: a stale
     commit over that of a group that keeps pace (KAF103) is no slow reader. With fewer than five commits there is no
     usual gap, and where commits stopped it says nothing: then it must gain `least_lag` messages and be `least_s`
-    seconds old. A group that
+    seconds old. One that kept pace up to its last commit was stopped, or has left (KAF134). A group that
     has read all decided transactions waits for an open one (KAF203), and one that fetches to near the log's end while
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
@@ -77,6 +77,8 @@ FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
 KEYS = ("cluster_id", "topic", "partition")
 
 
+# Behind the log's end with its last commit.
+_BEHIND_LEAST = 20
 # Fewer commits have no usual gap between them.
 _COMMITS_LEAST = 5
 # Given so many times as many records as there are different ones, a reader throws away what it fetched.
@@ -150,7 +152,7 @@ def detect(
     stored = frames[STORED]
     for rows in places_of(numbered(stored["group_id"].texts().codes)):
         group = _Commits(stored["ts"].numbers()[rows], stored["committed_offset"].numbers()[rows])
-        if (group.offset == UNKNOWN).any():
+        if (group.offset == UNKNOWN).any() or not _was_behind(stored.take(rows)):
             continue
         pace = _pace(ends, group)
         growth = _growth(ends, group, samples, *(pace.least(gaps) or (least_lag, least_s * NS_PER_S)))
@@ -163,6 +165,15 @@ def detect(
             cause = _ahead(own, ends, group, growth, pace) or _cause(own, group, growth)
             for every in stored_by_group(stored.take(rows)):
                 yield _finding(first_value(stored, "cluster_id"), every, growth, cause)
+
+
+def _was_behind(own: Frame) -> bool:
+    """With its last commit already: a group that kept pace until then has been stopped, or left."""
+    known = np.flatnonzero(own["log_end_offset"].numbers() != UNKNOWN)
+    if not len(known):
+        return False
+    last = known[own["ts"].numbers()[known].argmax()]
+    return int(own["log_end_offset"].numbers()[last]) - int(own["committed_offset"].numbers()[last]) >= _BEHIND_LEAST
 
 
 def _fetches_of(group: str | None, fetches: Frame) -> Frame:
@@ -415,5 +426,5 @@ RULE = Rule(
     rows={STORED: "own_number IS NOT NULL"},
     suspects=f"""
         SELECT cluster_id, topic, partition FROM r_{STORED} GROUP BY cluster_id, topic, partition, group_id
-        HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= 20""",
+        HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= {_BEHIND_LEAST}""",
 )  # fmt: skip

@@ -60,9 +60,10 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding for each client."""
     connections, requests = rows_of(frames[CONNECTIONS]), rows_of(frames[REQUESTS])
-    if not connections:
+    ends = [row["all_seen_until"] for row in connections if row["all_seen_until"] is not None]
+    if not ends:
         return
-    until = max(row["all_seen_until"] for row in connections)
+    until = max(ends)
     readers = {row["client_address"] for row in requests if row["operation"] == "Fetch"}
     writers = [row for row in requests if row["operation"] == "Produce" and row["requests"] >= least]
     for row in writers:

@@ -73,8 +73,11 @@ def _within(rows: list[Row], least: int) -> Iterator[Finding]:
     for row in rows:
         for what, words in (("kind", _VALUES), ("key", _KEYS)):
             names = ("first_kind", "last_kind") if what == "kind" else ("first_keyed", "last_keyed")
+            turn = [row[f"{what}_after"], row[f"ts_{what}_turned"], *(row[name] for name in names)]
+            if row[f"{what}_turns"] != 1 or None in turn:
+                continue
             after = row[f"{what}_after"]
-            if row[f"{what}_turns"] != 1 or min(after, row["known_count"] - after) < least:
+            if min(after, row["known_count"] - after) < least:
                 continue
             old, new = (words[row[name]] for name in names)
             same = [one for one in rows if one is not row and one[names[0]] == one[names[1]] == row[names[0]]]
@@ -97,7 +100,7 @@ def _between(rows: list[Row]) -> Iterator[Finding]:
     """Client ids of which a later address writes what the earlier one did not."""
     by_client: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row["client_id"] is not None and row["kind_turns"] == 0:
+        if None not in (row["client_id"], row["client_address"], row["first_kind"]) and row["kind_turns"] == 0:
             by_client[row["client_id"]].append(row)
     for own in by_client.values():
         own.sort(key=lambda row: row["ts"])
@@ -121,7 +124,7 @@ def _between(rows: list[Row]) -> Iterator[Finding]:
 
 def _beside(rows: list[Row]) -> Iterator[Finding]:
     """The one that has no schema's id where all others have one, or the other way round."""
-    steady = [row for row in rows if row["kind_turns"] == 0 and row["first_kind"] != "null"]
+    steady = [row for row in rows if row["kind_turns"] == 0 and row["first_kind"] not in (None, "null")]
     framed = [row for row in steady if row["first_kind"] == _SCHEMA]
     plain = [row for row in steady if row["first_kind"] != _SCHEMA]
     for few, many in ((framed, plain), (plain, framed)):

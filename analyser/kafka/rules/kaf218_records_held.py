@@ -49,8 +49,8 @@ def detect(
     """One finding for each writer of a topic."""
     rows = rows_of(frames[WRITERS])
     for row in rows:
-        fill, pace = row["fill_ms"], row["pace_ms"]
-        if fill is None or pace is None or fill < held_ms or row["batches_count"] < least or row["batch_bytes"] >= full:
+        fill, pace, size = row["fill_ms"], row["pace_ms"], row["batch_bytes"]
+        if None in (fill, pace, size) or fill < held_ms or row["batches_count"] < least or size >= full:
             continue
         if share * pace <= fill <= pace / share:
             at_once = [one for one in rows if one is not row and (one["fill_ms"] or 0.0) <= fill / 10]

@@ -476,6 +476,8 @@ def test_every_rule_of_kafka_stands_in_the_table() -> None:
         "KAF216",
         "KAF217",
         "KAF218",
+        "KAF219",
+        "KAF220",
         "KAF318",
         "KAF324",
         "KAF326",
