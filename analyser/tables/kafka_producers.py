@@ -269,8 +269,8 @@ _KEY_PLACES = Table(
 
 _ABORTED_READS = Table(
     "kafka_aborted_reads",
-    "one row per client, group and topic: records of aborted transactions that it was given, since it reads uncommitted "
-    "ones too",
+    "one row per client, group and topic: records of aborted transactions that it was given, since it reads "
+    "uncommitted ones too",
     (
         text("exchange_id", "its first Fetch whose response has such records"),
         ts_column("time of that request", _SOURCE),

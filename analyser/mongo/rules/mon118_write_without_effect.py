@@ -12,8 +12,9 @@ How it decides
     Of at least 20 successful commands (least) of one shape and application at least nine tenths (share) had no effect:
     n of the reply is 0, or nModified is 0 and nothing was upserted. An upsert that finds its document has its effect.
     Commands that name documents, with other values each time, are told at any pace. Those that search for what is due,
-    or repeat the same values, are told where one comes within half a second (poll_s) of the other on the average: a
-    worker that looks once a second whether there is work is healthy.
+    repeat the same values, or ask for the old value of what they set (a lease, a lock), are told where one comes within
+    half a second (poll_s) of the other on the average: a worker that looks once a second whether there is work is
+    healthy, and so is one that asks for a lease which another one holds.
 
 False alarms
     Deletes of what may be there, as of a cache. A job that writes everything again to be sure.
@@ -43,7 +44,14 @@ from wirewitness.analyser.mongo.rules.rows import (
     command_title,
     shape_text,
 )
-from wirewitness.analyser.mongo.rules.use import USE, USE_COLUMNS, every_ms, names_documents, use_finding
+from wirewitness.analyser.mongo.rules.use import (
+    USE,
+    USE_COLUMNS,
+    compares_and_sets,
+    every_ms,
+    names_documents,
+    use_finding,
+)
 
 
 def detect(frames: Frames, *, least: int = 20, share: float = 0.9, poll_s: float = 0.5) -> Iterator[Finding]:
@@ -51,8 +59,13 @@ def detect(frames: Frames, *, least: int = 20, share: float = 0.9, poll_s: float
     for row in rows_of(frames[USE]):
         if row["succeeded"] < least or row["without_effect"] < share * row["succeeded"]:
             continue
-        if (names_documents(row) and row["command"] in ("update", "delete")) or every_ms(row) < poll_s * 1000:
+        if _names_what_it_writes(row) or every_ms(row) < poll_s * 1000:
             yield _finding(row)
+
+
+def _names_what_it_writes(row: Row) -> bool:
+    named = row["command"] in ("update", "delete") and names_documents(row)
+    return named and not compares_and_sets(row["query_shape"])
 
 
 def _finding(row: Row) -> Finding:

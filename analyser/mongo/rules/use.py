@@ -5,6 +5,7 @@ In: rows of these tables as dicts. Out: numbers, findings.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,18 @@ def names_documents(row: Row) -> bool:
     """Does its filter name what it wants, with other values each time? A search for what is due does not."""
     shape = row["query_shape"] or ""
     return row["same"] * 2 < row["commands"] and not any(word in shape for word in _SEARCHES)
+
+
+def compares_and_sets(shape: str | None) -> bool:
+    """Does an update ask for the old value of a field that it sets, as for a lease, a lock or a version? It matches
+    nothing where somebody else was first, or holds it."""
+    try:
+        updates = json.loads(shape or "")["updates"]
+        asked = {name for one in updates for name in one["q"]}
+        set_to = {name for one in updates for changed in one["u"].values() for name in changed}
+    except (ValueError, TypeError, KeyError, AttributeError):  # cut, or something else than an update
+        return False
+    return bool(asked & set_to - {"_id"})
 
 
 def client_of(row: Mapping[str, Any]) -> tuple[Any, ...]:

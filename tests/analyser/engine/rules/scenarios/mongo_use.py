@@ -21,6 +21,7 @@ from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, sile
 _BY_ID = '{"updates":[{"q":{"_id":"?number"},"u":{"$set":{"state":"?string"}}}]}'
 _DUE = '{"updates":[{"q":{"due":{"$lt":"?date"}},"u":{"$set":{"state":"?string"}}}]}'
 _UPSERTS = '{"updates":[{"q":{"_id":"?number"},"u":{"$set":{"x":"?number"}},"upsert":true}]}'
+_LEASE = '{"updates":[{"q":{"_id":"?string","owner":"?string"},"u":{"$set":{"owner":"?string","until":"?date"}}}]}'
 _SECOND = {"client_address": "10.3.0.2", "app_name": "stock", "flow": "b"}
 
 
@@ -240,6 +241,7 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON118", "warning", "what they write is there", **alone(*updates(25, n=1))),
     fires("MON118", "warning", "an upsert without an effect", **alone(*updates(25, shape=_UPSERTS))),
     fires("MON118", "warning", "a search without a pause", **alone(*updates(40, 0.05, _DUE))),
+    fires("MON118", "warning", "a lease without a pause", **alone(*updates(40, 0.05, _LEASE))),
     fires("MON118", "warning", "deletes", **alone(
         *many(25, "delete", n=0, query_shape='{"deletes":[{"q":{"a":1}}]}'))),
     fires("MON118", "warning", "a queue without a pause", **alone(*many(60, "findAndModify", 0.05, n=0))),
@@ -350,6 +352,7 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON132", "it opens a cursor on nothing once a second", **alone(*nothing(50, 1, tailable=True))),
     silent("MON119", "a probe once a second", **alone(*beside_work("ping", 60))),
     silent("MON119", "a ping for each fourth find", **alone(*beside_work("ping", 40, work=160, every=0.1))),
+    silent("MON118", "a lease that another one holds, each second", **alone(*updates(40, shape=_LEASE))),
     silent("MON118", "nineteen", **alone(*updates(19))),
     silent("MON118", "one of five changes something", **alone(
         *updates(20), *updates(5, n=1, n_modified=1, literals_id="new", flow="b"))),
