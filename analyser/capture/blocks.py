@@ -31,8 +31,8 @@ class BlockBuffer:
     """The bytes data[start:end] of a stream. Readers move `start`; `fill` drops what lies before it and reads on.
 
 
-    `offset(i)` is the place of data[i] in the stream, `limits` what a capture may cost. `eof` is True when nothing
-    follows; `failure`, and `error` in words, say why if the stream failed (a damaged compressed file, an I/O error)
+    `offset(i)` is the place of data[i] in the stream, `limits` what a capture may cost, `failures` what reading may
+    raise. `eof` is True when nothing follows; `failure`, and `error` in words, say why if the stream failed (a damaged compressed file, an I/O error)
     rather than ended.
     """
 
@@ -48,7 +48,7 @@ class BlockBuffer:
         self._stream = cast(Any, stream)
         # readinto1 makes at most one read of what lies below, so a buffered pipe does not wait until the block is full
         self._read = getattr(self._stream, "readinto1", None) or self._stream.readinto
-        self._failures: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
+        self.failures: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
         self.limits = limits
         self._live = live_descriptor(stream)
         self._in_haste = self._live is not None or isinstance(stream, Growing)
@@ -96,7 +96,7 @@ class BlockBuffer:
     def _read_some(self, target: memoryview) -> int:
         try:
             count: int | None = self._read(target)
-        except self._failures as failure:
+        except self.failures as failure:
             self.failure = failure
             said = failure.strerror if isinstance(failure, OSError) else ""
             self.error = said or str(failure) or type(failure).__name__

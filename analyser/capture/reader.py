@@ -5,6 +5,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.clock import Clock
+from wirewitness.analyser.capture.encodings import AsUtf8, utf_16_of
 from wirewitness.analyser.capture.endpoints import EndpointTable
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.foreign import HEAD_BYTES, describe_bytes
@@ -157,7 +158,7 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
     head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 4)])
     compression = next((kind for magic, kind in COMPRESSIONS.items() if head.startswith(magic)), "")
     if not compression:
-        return blocks
+        return _as_utf_8(blocks, limits)
     stats.compression = compression
     packed = Counted(blocks.rest_of_stream())
     stream, failures = decompressed(compression, cast(BinaryIO, packed))
@@ -165,6 +166,16 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
     inner.need(FILE_HEADER_BYTES)
     if inner.start == inner.end:
         raise CaptureError(f"{name} is {compression}-compressed, but nothing can be unpacked from it{_because(inner)}.")
+    return _as_utf_8(inner, limits)
+
+
+def _as_utf_8(blocks: BlockBuffer, limits: CaptureLimits) -> BlockBuffer:
+    """The same blocks; a text in UTF-16 as UTF-8."""
+    encoding = utf_16_of(bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + HEAD_BYTES)]))
+    if encoding is None:
+        return blocks
+    inner = BlockBuffer(cast(BinaryIO, AsUtf8(blocks.rest_of_stream(), encoding)), limits, blocks.failures)
+    inner.need(FILE_HEADER_BYTES)
     return inner
 
 

@@ -15,11 +15,14 @@ from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.foreign import HEAD_BYTES
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.log_times import LineTimes
+from wirewitness.analyser.capture.log_wrapping import is_part, joined, message_of
 from wirewitness.analyser.capture.model import CaptureStats, Remark, add_remark
 
 FORMAT = "Kafka request log"
 _MARK = b"Completed request:"
 _WITH_JSON = _MARK + b"{"
+# A body inside another object, whose quotes are escaped.
+_ESCAPED = b"{\\"
 # How far one looks for the first such line: a log of all loggers begins with what the broker says when it starts.
 _LOOKED_AT_BYTES = 4 << 20
 _SECOND_NS = 1_000_000_000
@@ -28,6 +31,11 @@ MEANINGS = {
     "log_long": "longer than {} bytes, which are passed over",
     "log_time": "without a time, which get that of the line before",
     "log_no_time": "without a time, with none before them, which are left out",
+    "log_wrapped": "of JSON in JSON that cannot be read, as where a line is cut, and are left out",
+    "log_spread": (
+        'of JSON that is spread over several lines, and are left out; compact="true" eventEol="true" in log4j\'s '
+        "JsonLayout gives a line for each"
+    ),
     "log_older": "in the form of older brokers (before KIP-673), which is no JSON, and are left out",
 }
 
@@ -83,7 +91,9 @@ class RequestLog:
         while True:
             data, start = blocks.data, blocks.start
             cut = data.rfind(b"\n", start, blocks.end) + 1 or (blocks.end if blocks.eof else 0)
-            if cut:
+            if cut and not blocks.eof and not too_long:
+                cut = self._whole(data, start, cut)
+            if cut > start:
                 if too_long:
                     start = (data.find(b"\n", start, cut) + 1) or cut
                     self._number, too_long = self._number + 1, False
@@ -120,6 +130,17 @@ class RequestLog:
             text = "the times of its lines name no zone: they are read as UTC; --log-zone +02:00 gives another one"
             add_remark(stats, most, Remark("note", "log_zone", text, None, 0))
 
+    def _whole(self, data: bytearray, start: int, cut: int) -> int:
+        """Where to cut whole lines so that the parts of the last line that tells of a request stay together."""
+        mark = data.rfind(_MARK, start, cut)
+        begin = max(data.rfind(b"\n", start, mark) + 1, start)
+        too_much = cut - begin > self._limits.max_line_bytes
+        if mark < 0 or too_much or not is_part(data, begin, data.find(b"\n", mark, cut)):
+            return cut
+        held = bytes(data[begin:cut])
+        _, is_whole = joined(held, 0, held.index(b"\n"), _MARK, self._limits.max_line_bytes)
+        return cut if is_whole else begin
+
     def _told(self, text: bytes) -> Iterator[LogLine]:
         """The lines in whole lines of text."""
         at = counted = 0
@@ -128,15 +149,25 @@ class RequestLog:
             counted = mark
             begin = text.rfind(b"\n", 0, mark) + 1
             end = text.find(b"\n", mark)
-            end = len(text) if end < 0 else end
-            at, json_at = end, mark + len(_MARK)
-            if end - begin > self._limits.max_line_bytes:
+            at = end = len(text) if end < 0 else end
+            before, behind = text[begin:mark], text[mark + len(_MARK) : end]
+            if is_part(text, begin, end):
+                line, _ = joined(text, begin, end, _MARK, self._limits.max_line_bytes)
+                before, _, behind = line.partition(_MARK)
+            if len(before) + len(_MARK) + len(behind) > self._limits.max_line_bytes:
                 self._odd["log_long"] += 1
-            elif text[json_at : json_at + 1] != b"{":
-                self._odd["log_older"] += text.startswith(b"RequestHeader(", json_at)
-            elif (ts_ns := self._time(text[begin:mark])) is not None:
+                continue
+            if behind.startswith(_ESCAPED):
+                message = message_of(before + _MARK + behind, _MARK)
+                if message is None:
+                    self._odd["log_spread" if before.lstrip().startswith(b'"') else "log_wrapped"] += 1
+                    continue
+                before, behind = message
+            if not behind.startswith(b"{"):
+                self._odd["log_older"] += behind.startswith(b"RequestHeader(")
+            elif (ts_ns := self._time(before)) is not None:
                 self._stats.lines = (self._stats.lines or 0) + 1
-                yield LogLine(self._number + 1, ts_ns, text[json_at:end], self._is_cut)
+                yield LogLine(self._number + 1, ts_ns, behind, self._is_cut)
         self._number += text.count(b"\n", counted)
 
     def _in_order(self, lines: Iterator[LogLine]) -> Iterator[LogLine]:
