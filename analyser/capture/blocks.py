@@ -32,8 +32,8 @@ class BlockBuffer:
 
 
     `offset(i)` is the place of data[i] in the stream, `limits` what a capture may cost, `failures` what reading may
-    raise. `eof` is True when nothing follows; `failure`, and `error` in words, say why if the stream failed (a damaged compressed file, an I/O error)
-    rather than ended.
+    raise. `eof` is True when nothing follows; `failure`, and `error` in words, say why if the stream failed (a damaged
+    compressed file, an I/O error) rather than ended.
     """
 
     def __init__(

@@ -169,7 +169,7 @@ def test_a_line_whose_last_part_is_missing_takes_nothing_of_the_next(
     found, _ = read("".join(parts[:-1]) + wrap(plain(1), 1), block_bytes)
     assert told(found[-1:]) == SAID[1:2]
     assert found[-1].number == len(parts)
-    with pytest.raises(ValueError, match="Unterminated|Expecting|Invalid"):
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting|Invalid"):
         told(found[:-1] or [LogLine(1, 0, b"{")])
 
 
@@ -233,6 +233,6 @@ def test_a_line_in_parts_is_found_again_for_its_evidence(tmp_path: Path) -> None
     path.write_text("".join(cri(plain(number), number) for number in range(5)))
     [source] = open_captures([path])
     third = [one.number for one in read(path.read_bytes())[0]][2]
-    names = {name: None for name in MessageRow.__annotations__}
+    names = dict.fromkeys(MessageRow.__annotations__)
     row = MessageRow(**{**names, "packet_last": packet_of(0, third)})  # type: ignore[arg-type]
     assert json.JSONDecoder().raw_decode(line_of(row, [source]).decode())[0] == SAID[2]
