@@ -1,8 +1,8 @@
 """Lines of a log as runtimes and layouts wrap them. In: bytes of whole lines. Out: what the program itself wrote.
 
 Container runtimes cut long lines into parts (16 KiB): Docker's json-file writes an object for each, whose text ends
-with a line feed in the last one only; CRI marks each with P, the last one with F. Layouts of JSON (log4j2's JsonLayout and
-JsonTemplateLayout, logstash, GELF, ECS) hold the message as a text of an object, with quotes escaped.
+with a line feed in the last one only; CRI marks each with P, the last one with F. Layouts of JSON (JsonLayout and
+JsonTemplateLayout of log4j2, logstash, GELF, ECS) hold the message as a text of an object, with quotes escaped.
 Sources: moby's jsonfilelog, the CRI log format (KEP kubelet-cri-logging), log4j2's manual.
 """
 
