@@ -80,7 +80,7 @@ ABOUT_SOME = {
     "app/dashboard/views/finding.py": "kafka",
     "app/dashboard/views/finding_who.py": "kafka",
     "app/shared/options.py": "kafka",
-    "dissectors/carriers/tls/key_logging.py": "kafka mongo",
+    "dissectors/carriers/tls/key_logging.py": "kafka mongo mqtt",
     "reports/base/questions/client_rows.py": "kafka",
     "reports/base/questions/exchange_text.py": "kafka mongo mqtt",
     "reports/base/questions/review_subject.py": "kafka",  # client ids that its libraries give

@@ -36,7 +36,7 @@ from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
 from wirewitness.dissectors.core.carrier import Carrier
-from wirewitness.dissectors.core.encryption import NO_START, Encryption
+from wirewitness.dissectors.core.encryption import NO_START, SNAPPED, START_LOST, Encryption
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions
@@ -329,7 +329,7 @@ class FlowDecoder:
         found = encryption(heads[True], heads[False], low, high)
         if found is None or not (found.complete or final):
             return False
-        state = NO_START if found.starts_late else None
+        state = self._start_state(flow, held, starts_late=found.starts_late)
         known = Encryption(sides=[state, state])
         if found.hello is not None:
             known.sni, known.offered = found.hello.sni, found.hello.offered
@@ -338,6 +338,16 @@ class FlowDecoder:
         if flow.client_is_low is None:
             flow.client_is_low = found.from_first
         return True
+
+    @staticmethod
+    def _start_state(flow: Flow, held: _Undecided, *, starts_late: bool) -> str | None:
+        """Why the hellos of both sides are not there; None where the handshake came to nothing."""
+        is_broken = any(isinstance(item, Gap) for _, item in held.items)
+        if is_broken and any(half.truncated for half in flow.halves):
+            return SNAPPED
+        if is_broken or starts_late:
+            return NO_START if all(half.isn is None for half in flow.halves) else START_LOST
+        return None
 
     @staticmethod
     def _note_encrypted(flow: Flow, held: _Undecided, known: Encryption) -> None:

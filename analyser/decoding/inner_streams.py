@@ -165,7 +165,8 @@ class CarriedStream:
             starts = list(accumulate(sizes, initial=self._inner))
             self._inner = starts.pop()
             came_in = [packets[segment] for segment in parts.segments]
-            self.places.add_many(starts, sizes, parts, came_in)
+            completed = [(packets[segment], ts_ns[segment]) for segment in parts.completed]
+            self.places.add_many(starts, sizes, parts, came_in, completed)
             last = self._last_run()
             first = last.size - starts[0]
             last.pieces.extend(pieces.data)
@@ -232,22 +233,25 @@ class CarriedStream:
 
     def _by_segment(self, piece: Carried) -> list[Carried]:
         """A piece that came in several segments, cut where these begin, as far as inner bytes are outer ones."""
-        data, start, end = piece
+        data, start, end, behind = piece
         first, until = bisect_right(self._recent, start, key=_offset), bisect_left(self._recent, end, key=_offset)
         if first >= until or len(data) != end - start:
             return [piece]
         bounds = [start, *(segment.offset for segment in self._recent[first:until]), end]
-        return [Carried(data[a - start : b - start], a, b) for a, b in pairwise(bounds) if a < b]
+        return [Carried(data[a - start : b - start], a, b, behind or end) for a, b in pairwise(bounds) if a < b]
 
     def _add_piece(self, piece: Carried, order: int) -> None:
         segment = self._segment_of(piece.end - 1)
+        whole = self._segment_of((piece.behind or piece.end) - 1)
+        completed = whole.packet, whole.ts_ns
         size = len(piece.data)
         if self._within is not None:
+            completed = self._within.completed((piece.behind or piece.end) - 1)
             self._compressed_from = piece.start if size != piece.end - piece.start else None
             piece = self._within.around(piece)
         elif self.places.watcher is not None:
             self.places.watcher.piece(self._direction, piece, segment.packet, order)
-        self.places.add(self._inner, piece, segment.packet)
+        self.places.add(self._inner, piece, segment.packet, completed)
         self._inner += size
         last = self._last_run()
         last.pieces.append(piece.data)

@@ -225,8 +225,9 @@ _FLOWS = Table(
         Column(
             "tls_decryption",
             "string",
-            "decrypted, records lost, no key, wrong key, start not captured, cipher suite not supported or version not "
-            "supported: the worse of both directions; null while nothing was encrypted",
+            "decrypted, records lost, no key, wrong key, start not captured, start lost, cut by snap length, cipher "
+            "suite not supported or version not supported: the worse of both directions; null while nothing was "
+            "encrypted",
             "flow",
         ),
         Column(

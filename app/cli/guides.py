@@ -46,7 +46,7 @@ def _ways(*, tried: bool) -> str:
     lines: list[str] = []
     for way in WAYS:
         if way.tried == tried:
-            lines += [f"    {way.software:<24}{way.command}", *([" " * 28 + way.note] if way.note else [])]
+            lines += [f"    {way.software:<24}{way.command}", *([" " * 8 + way.note] if way.note else [])]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -155,8 +155,16 @@ The lines have names, keys of transactions and more: treat them as a capture.
         "log the keys of TLS, and read with them",
         (),
         f"""\
-A client or server logs the keys of its own connections; they have to be made
-while the capture runs. Tried by the tests of wirewitness:
+All clients of a Kafka broker at once, without a restart, on its machine and as
+its user (PID is the broker's; the agent is extract-tls-secrets of Maven):
+
+    java -jar extract-tls-secrets-4.0.0.jar PID /tmp/keys.log
+
+Keys are logged from then on: connections that are open already have none, and
+say so. Let their clients connect again, while the capture runs.
+
+Or each client logs the keys of its own connections. Tried by the tests of
+wirewitness:
 
 {_ways(tried=True)}
 Not tried:
@@ -171,7 +179,8 @@ To hand evidence on in clear text, without keys:
 
     wirewitness extract incident.pcapng --keylog /tmp/keys.log --finding ID --decrypted -o clear.pcapng
 
-What a connection lacks (no key, wrong key, start not captured) is in flows:
+What a connection lacks (no key, wrong key, start not captured, start lost, cut
+by snap length) is in flows:
 
     wirewitness table flows incident.pcapng --columns client_address,server_address,tls_decryption
 """,

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 
 class Carried(NamedTuple):
-    """Inner bytes, carried by the outer bytes `start` to before `end`: as many, unless they were compressed."""
+    """Inner bytes, carried by the outer bytes `start` to before `end`: as many, unless they were compressed.
+
+    behind: outer offset behind the frame that they came in, which must be whole to be read; 0 where that is `end`.
+    """
 
     data: bytes
     start: int
     end: int
+    behind: int = 0
 
 
 class Interrupted(NamedTuple):

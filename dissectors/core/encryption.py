@@ -8,8 +8,10 @@ from typing import Protocol
 # What became of a direction's records, the gravest last.
 DECRYPTED, LOST = "decrypted", "records lost"
 UNSUPPORTED, UNSUPPORTED_VERSION = "cipher suite not supported", "version not supported"
-NO_START, NO_KEY, WRONG_KEY = "start not captured", "no key", "wrong key"
-_GRAVITY = (DECRYPTED, LOST, UNSUPPORTED, UNSUPPORTED_VERSION, NO_START, NO_KEY, WRONG_KEY)
+# Open before the capture; begun in it, with packets of the handshake lost, or cut by the snap length.
+NO_START, START_LOST, SNAPPED = "start not captured", "start lost", "cut by snap length"
+NO_KEY, WRONG_KEY = "no key", "wrong key"
+_GRAVITY = (DECRYPTED, LOST, UNSUPPORTED, UNSUPPORTED_VERSION, NO_START, START_LOST, SNAPPED, NO_KEY, WRONG_KEY)
 
 
 class CertificateFacts(Protocol):
@@ -39,7 +41,7 @@ class Encryption:
     tickets: how many the server gave for later sessions, None where that cannot be read; ticket_lifetime_s: that of the
     last one.
     alerts: level and name of the last fatal alert of each side, else of its first one. sides: what became of the
-    records of client and server, one of the words above.
+    records of client and server, one of the words above. opened: some record of either side was.
     """
 
     sni: str | None = None
@@ -59,6 +61,7 @@ class Encryption:
     certificates: list[CertificateFacts | None] = field(default_factory=lambda: [None, None])
     alerts: list[str | None] = field(default_factory=lambda: [None, None])
     sides: list[str | None] = field(default_factory=lambda: [None, None])
+    opened: bool = False
 
     @property
     def decryption(self) -> str | None:

@@ -14,6 +14,9 @@ import pytest
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from tests.support.packets import pcap
+from tests.support.tls_twin import TLS_13, Sides, twin
+from tests.support.wire import packets_of
 
 MQTT = SAMPLES / "mqtt_qos2_stuck.pcapng"
 MONGO = SAMPLES / "mongo_show_databases.pcapng"
@@ -49,6 +52,29 @@ def test_one_protocol_and_time_as_json(tshark: str, tmp_path: Path) -> None:
     assert {one["protocol"] for one in found["operations"]} == {"mongo"}
     assert sum(one["agree"] for one in found["operations"]) == 32
     assert {"protocol": "mongo", "value": "database", "count": 16} in found["values_compared"]
+
+
+def test_several_key_logs(tshark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the keys of some connections; tshark gets those of all, and nothing of them is left behind."""
+    sides = Sides(TLS_13)
+    capture, left = tmp_path / "tls.pcap", tmp_path / "left"
+    left.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(left))
+    capture.write_bytes(pcap(twin(packets_of(MONGO), sides)[0], nanoseconds=True))
+    by_random: dict[bytes, list[bytes]] = {}
+    for line in sides.keylog.splitlines():
+        by_random.setdefault(line.split()[1], []).append(line)
+    logs = [tmp_path / f"{number}.log" for number in range(len(by_random))]
+    for log, lines in zip(logs, by_random.values(), strict=True):
+        log.write_bytes(b"\n".join(lines))
+    assert len(logs) > 1
+    keys = [word for log in logs for word in ("--keylog", log)]
+    done = run("crosscheck", capture, *keys, "--format", "json", "--fail-on", "disagreement")
+    assert done.returncode == 0, done.stdout
+    found = json.loads(done.stdout)
+    assert (found["agree"], found["disagree"]) == (32, 0)
+    assert not any("key log" in remark for remark in found["remarks"])
+    assert [*left.iterdir()] == []
 
 
 KAFKA = SAMPLES / "kafka_admin.pcapng"

@@ -18,7 +18,7 @@ from tests.conftest import SAMPLES, require_program
 from tests.support.packets import pcap
 from tests.support.tls_capture import Streams, by_tshark, captured, decrypted, server
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, certificate, twin
-from tests.support.wire import packets_of
+from tests.support.wire import packets_of, resegmented
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.dissectors.core.encryption import DECRYPTED
 from wirewitness.reports.report.tshark import TABLES, cross_check, find_tshark
@@ -85,6 +85,18 @@ def test_twins(tshark: str, tmp_path: Path, sample: str, version: ssl.TLSVersion
         compared = cross_check(analysis, find_tshark())
     assert compared.agreeing > 50
     assert compared.disagreeing == 0
+
+
+@pytest.mark.parametrize("size", [50, 301])
+def test_records_over_several_segments(tshark: str, tmp_path: Path, size: int) -> None:
+    """A message is shown where its record is whole, also where the last segment holds nothing but the tag."""
+    capture, keylog, sides = tmp_path / "tls.pcap", tmp_path / "keys.log", Sides(TLS_13)
+    packets = resegmented(twin(packets_of(SAMPLES / "mongo_healthy.pcapng"), sides)[0], size)
+    capture.write_bytes(pcap(packets, nanoseconds=True))
+    keylog.write_bytes(sides.keylog)
+    with wirewitness.read(capture, options=ReadOptions(keylogs=(str(keylog),)), tables=TABLES) as analysis:
+        compared = cross_check(analysis, find_tshark())
+    assert (compared.agreeing > 50, compared.disagreeing, [*compared.explained]) == (True, 0, [])
 
 
 @contextmanager

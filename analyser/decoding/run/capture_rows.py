@@ -17,7 +17,7 @@ from wirewitness.analyser.tcp.flow import Flow, flow_id, window_shift
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.analyser.tcp.tcp import MASK
-from wirewitness.dissectors.core.encryption import DECRYPTED, CertificateFacts, Encryption
+from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, SNAPPED, CertificateFacts, Encryption
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.rows import expert_row
 from wirewitness.dissectors.registry import USUAL_PORTS
@@ -62,8 +62,15 @@ def tls_columns(flow: Flow, to_server: Half, to_client: Half) -> dict[str, Any]:
         "tls_client_certificate_requested": came_out.client_asked if known.client_asked is None else known.client_asked,
         "tls_client_sent": came_out.client_sent if known.client_sent is None else known.client_sent,
         **_certificate("tls_client_certificate", own),
-        "tls_decryption": known.decryption,
+        "tls_decryption": _decryption(known, to_server, to_client),
     }
+
+
+def _decryption(known: Encryption, to_server: Half, to_client: Half) -> str | None:
+    """What became of the records; where none was opened, and the snap length cut them, that is why."""
+    found = known.decryption
+    is_cut = to_server.truncated or to_client.truncated
+    return SNAPPED if found == LOST and is_cut and not known.opened else found
 
 
 def _certificate(name: str, held: CertificateFacts | None) -> dict[str, Any]:

@@ -259,6 +259,7 @@ class TlsUnwrapper:
         if epoch != self._opener.epoch:
             self._early.refused()
         self._refused = 0
+        self._facts.opened = True
         self._note(LOST if self._lossy else DECRYPTED)
 
     def _not_opened(self, start: int, *, is_first: bool) -> bool:
@@ -309,7 +310,7 @@ class TlsUnwrapper:
             self.headers += [(start, begin), (begin + data_bytes, start + size)]
         if kind == APPLICATION_DATA:
             if content:
-                self._data(Carried(content, begin, begin + len(content)))
+                self._data(Carried(content, begin, begin + len(content), start + size))
         elif kind == HANDSHAKE:
             self._turns(content, start)
         elif kind == ALERT and len(content) == 2 and content[0] in LEVELS:

@@ -19,6 +19,7 @@ from wirewitness.reports.report.tshark.fields import PACKETS, packet_fields
 from wirewitness.reports.report.tshark.limits import reason, seen_with
 from wirewitness.reports.report.tshark.match import TABLES, FlowState, Pair, Tables, matched
 from wirewitness.reports.report.tshark.message import HEAD, Endpoint, Ours, Theirs
+from wirewitness.reports.report.tshark.one_keylog import one_keylog
 from wirewitness.reports.report.tshark.protocols import COMPARED
 from wirewitness.reports.report.tshark.result import CrossCheck, Example
 from wirewitness.reports.report.tshark.trees import MALFORMED, Packet
@@ -63,12 +64,17 @@ def cross_check(
             f"the known reasons were seen with tshark {known}, this is {result.version or 'unknown'}: what it does "
             "better is compared, what it does otherwise shows as disagreement"
         )
-    keylogs = tables.options.keylogs
-    if len(keylogs) > 1:
-        result.remarks.append(f"tshark takes one key log, so it is given {keylogs[0]} only")
+    with one_keylog(tables.options.keylogs) as keylog:
+        _check_files(tables, replace(tshark, keylog=keylog), paths or {}, result, with_fields=with_fields)
+    return result
+
+
+def _check_files(
+    tables: Tables, tshark: Tshark, paths: Mapping[str, str], result: CrossCheck, *, with_fields: bool
+) -> None:
     flows = our_side.odd_flows(tables)
     for file in our_side.files(tables):
-        path = (paths or {}).get(file, file)
+        path = paths.get(file, file)
         if not os.path.exists(path):
             result.unread.append(
                 f"{path} is not there: tshark reads the capture itself, also where a dataset has its rows"
@@ -76,7 +82,7 @@ def cross_check(
             continue
         ports = our_side.server_ports(tables, file)
         one = _File(file, flows, our_side.continued_flows(tables, file), ports.shared, result)
-        tshark = replace(tshark, encrypted=ports.encrypted, keylog=keylogs[0] if keylogs else None)
+        tshark = replace(tshark, encrypted=ports.encrypted)
         theirs = _theirs(tshark, path, ports.protocol_of, tables.options, one)
         try:
             for pair in matched(our_side.messages(tables, file), theirs):
@@ -85,7 +91,6 @@ def cross_check(
                 _add_fields(result, tshark, path, file, ports.protocol_of)
         except TsharkError as error:
             result.unread.append(str(error))
-    return result
 
 
 def _add_fields(result: CrossCheck, tshark: Tshark, path: str, file: str, ports: Mapping[int, str]) -> None:

@@ -71,7 +71,7 @@ def test_the_examples_of_the_standard(data: str, direction: int, expected: bytes
 
 def test_each_piece_tells_its_place() -> None:
     pieces = [frame(b"a" * 10, mask=MASK)[:9], frame(b"a" * 10, mask=MASK)[9:] + frame(b"b" * 300, mask=MASK)]
-    assert [tuple(item) for item in unwrapped(pieces, CLIENT_TO_SERVER)] == [
+    assert [item[:3] for item in unwrapped(pieces, CLIENT_TO_SERVER)] == [
         (b"a" * 3, 6, 9),
         (b"a" * 7, 9, 16),
         (b"b" * 300, 24, 324),

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
@@ -31,12 +32,14 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
+from wirewitness.dissectors.carriers.tls.key_logging import WAYS, WITHOUT_KEYS, Way
 from wirewitness.dissectors.core.encryption import (
     DECRYPTED,
     LOST,
     NO_KEY,
     NO_START,
+    SNAPPED,
+    START_LOST,
     UNSUPPORTED,
     UNSUPPORTED_VERSION,
     WRONG_KEY,
@@ -91,7 +94,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
             f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
             f"No rule sees what is inside{lack}."
         ),
-        next_step=_next_step(lacking, libraries, opened=_is_any_open(flows)),
+        next_step=_next_step(lacking, libraries, flows),
         proof=proof_of(proof),
         numbers={
             "flows": len(flows),
@@ -106,12 +109,27 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     )
 
 
-def _is_any_open(flows: Iterable[Row]) -> bool:
-    return any(f["tls_decryption"] in (DECRYPTED, LOST) for f in flows)
+def _before_the_keys(flows: Sequence[Row]) -> int:
+    """Connections without a key that began before the first one to their server that a key opens."""
+    first: dict[str, Any] = {}
+    for f in flows:
+        if f["tls_decryption"] in (DECRYPTED, LOST):
+            first[f["server_address"]] = min(f["ts_first"], first.get(f["server_address"], f["ts_first"]))
+    return sum(
+        f["tls_decryption"] == NO_KEY and f["server_address"] in first and f["ts_first"] < first[f["server_address"]]
+        for f in flows
+    )
 
 
-def _next_step(lacking: Counter[str], libraries: Sequence[str], *, opened: bool) -> str:
-    """opened: keys were given that open other connections."""
+def _without_keys(flows: Iterable[Row]) -> str:
+    """What tells of these connections where no key opens them, as a sentence; empty where nothing is known."""
+    likely = {f["port_protocol"] for f in flows if f["tls_decryption"] in (NO_KEY, WRONG_KEY)}
+    told = "; ".join(WITHOUT_KEYS[name] for name in sorted(likely & WITHOUT_KEYS.keys()))
+    return f" Keys of some clients are enough for theirs; without keys there is {told}." if told else ""
+
+
+def _next_step(lacking: Counter[str], libraries: Sequence[str], flows: Sequence[Row]) -> str:
+    opened = any(f["tls_decryption"] in (DECRYPTED, LOST) for f in flows)
     steps = []
     if lacking.keys() & {NO_KEY, WRONG_KEY}:
         log = "let a client or the server log its keys and give the file with --keylog (docs/tls.md)"
@@ -120,11 +138,21 @@ def _next_step(lacking: Counter[str], libraries: Sequence[str], *, opened: bool)
         if not lacking[NO_KEY]:
             log = "give the key log of this very run: the given one has other keys (docs/tls.md)"
         steps.append(log + ways_of(libraries))
+    if before := _before_the_keys(flows):
+        steps.append(
+            f"{before:,} of them began before the first connection to its server that a key opens: keys are logged "
+            "of connections made from then on, so let these clients connect again"
+        )
+    if lacking[START_LOST]:
+        steps.append("capture without packets lost (a larger buffer, fewer ports), since the handshake says which key")
+    if lacking[SNAPPED]:
+        steps.append("capture whole packets (tcpdump -s 0), since no key opens a part of a record")
     if lacking[NO_START]:
         steps.append("begin the capture before the clients connect, since without the handshake no key opens them")
     if lacking.keys() & {UNSUPPORTED, UNSUPPORTED_VERSION}:
         steps.append("use another cipher suite or version of TLS (docs/tls.md)")
-    return f"If the answer may be in them: {'; '.join(steps)}. Or capture after the point where TLS ends."
+    without = _without_keys(flows)
+    return f"If the answer may be in them: {'; '.join(steps)}.{without} Or capture after the point where TLS ends."
 
 
 def _one_of_each(table: str, name: str) -> str:
@@ -142,7 +170,16 @@ RULE = Rule(
     severity="info",
     confidence="high",
     reads={
-        "flows": (*FLOW_COLUMNS, "encrypted", "sni", "tls_decryption", "bytes_to_server", "bytes_to_client"),
+        "flows": (
+            *FLOW_COLUMNS,
+            "encrypted",
+            "sni",
+            "tls_decryption",
+            "bytes_to_server",
+            "bytes_to_client",
+            "ts_first",
+            "port_protocol",
+        ),
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
         _KAFKA_NAMES: ("client_address", "software_name"),
         _MONGO_NAMES: ("client_address", "driver"),

@@ -144,6 +144,69 @@ def test_the_middle_of_connections_is_not_guessed(tmp_path: Path) -> None:
         assert states.keys() <= {"start not captured", "decrypted"}
 
 
+def states_of(packets: Sequence[Captured], keys: Keys) -> Counter[str | None]:
+    """What became of encrypted connections."""
+    decoded = Pipeline(dissectors(()), ["messages"], ReadOptions(), keys=keys).run(sources(packets))
+    found = Counter(row["tls_decryption"] for row in decoded.flows_table().to_pylist() if row["encrypted"])
+    decoded.store.close()
+    return found
+
+
+def without_first_data(packets: Sequence[Captured], from_port: Callable[[int], bool]) -> list[Captured]:
+    """The first packet with data of each sender is lost, where it sends from such a port."""
+    lost: set[bytes] = set()
+    found = []
+    for one in packets:
+        sender, size = one.data[26:38], len(one.data) - 34 - 4 * (one.data[46] >> 4)
+        if size > 0 and sender not in lost and from_port(int.from_bytes(sender[8:10])):
+            lost.add(sender)
+        else:
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["kafka_fenced_commit", "mqtt_faults"])
+@pytest.mark.parametrize("lost_of", ["client", "server"])
+def test_a_start_that_was_lost_is_no_start_before_the_capture(
+    tmp_path: Path, name: str, version: str, lost_of: str
+) -> None:
+    encrypted, _, keylog = made(name, version)
+    left = without_first_data(encrypted, lambda port: (port < 20_000) == (lost_of == "server"))
+    assert len(left) < len(encrypted)
+    states = states_of(left, keys_of(tmp_path, keylog))
+    assert states["start lost"] > 2
+    assert states.keys() <= {"start lost", None}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("snap_bytes", [96, 150])
+def test_a_snap_length_that_cuts_the_hellos(tmp_path: Path, version: str, snap_bytes: int) -> None:
+    encrypted, _, keylog = made("kafka_fenced_commit", version)
+    cut = [Captured(one.ts_ns, one.data[:snap_bytes], len(one.data)) for one in encrypted]
+    states = states_of(cut, keys_of(tmp_path, keylog))
+    assert states["cut by snap length"] > 2
+    assert states.keys() == {"cut by snap length"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_snap_length_that_cuts_all_that_is_encrypted(tmp_path: Path, version: str) -> None:
+    """The hellos are whole, and the key is known: no record is."""
+    encrypted, _, keylog = made("kafka_fenced_commit", version)
+    seen: Counter[bytes] = Counter()
+    cut = []
+    for one in encrypted:
+        sender, header = one.data[26:38], 34 + 4 * (one.data[46] >> 4)
+        is_hello = len(one.data) > header and not seen[sender]
+        seen[sender] += len(one.data) > header
+        # Of the server's first packet the ServerHello, which TLS 1.3 encrypts nothing of.
+        keep = header + 5 + int.from_bytes(one.data[header + 3 : header + 5]) if is_hello else header + 8
+        cut.append(Captured(one.ts_ns, one.data[:keep], len(one.data)))
+    states = states_of(cut, keys_of(tmp_path, keylog))
+    assert states["cut by snap length"] > 2
+    assert states.keys() == {"cut by snap length"}
+
+
 def test_a_file_of_a_gigabyte_takes_no_memory(tmp_path: Path) -> None:
     """Without an end of line; what is behind the limit is not read, and that is said."""
     path = tmp_path / "huge"

@@ -16,10 +16,10 @@ import pytest
 
 import wirewitness
 from tests.conftest import SAMPLES
-from tests.support.packets import pcap
+from tests.support.packets import Captured, pcap
 from tests.support.shares import share
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, twin
-from tests.support.wire import packets_of
+from tests.support.wire import packets_of, resegmented
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -87,3 +87,26 @@ def test_every_sample(make: Make, name: str, version: ssl.TLSVersion) -> None:
 def test_every_suite(make: Make, version: ssl.TLSVersion, suite: str | None) -> None:
     twins = make("mongo_healthy.pcapng", version, suite)
     assert twins.rows(keyed=True) == twins.rows(keyed=False)
+
+
+@pytest.mark.parametrize("size", [50, 700])
+@pytest.mark.parametrize("version", [TLS_13, TLS_12])
+@pytest.mark.parametrize("name", ["mongo_healthy.pcapng", "mqtt_websocket.pcapng"])
+def test_a_message_is_whole_with_the_last_segment_of_its_record(
+    tmp_path: Path, name: str, version: ssl.TLSVersion, size: int
+) -> None:
+    """Also where that holds nothing but the record's tag: each write is one record here, cut into segments."""
+    sides = Sides(version)
+    capture, keylog = tmp_path / "tls.pcap", tmp_path / "keys.log"
+    ends: dict[int, int] = {}
+    packets: list[Captured] = []
+    for packet in twin(packets_of(SAMPLES / name), sides)[0]:
+        packets += resegmented([packet], size)
+        ends[len(packets)] = packets[-1].ts_ns
+    capture.write_bytes(pcap(packets, nanoseconds=True))
+    keylog.write_bytes(sides.keylog)
+    with wirewitness.read(capture, options=ReadOptions(keylogs=(str(keylog),)), tables=["messages"]) as analysis:
+        rows = analysis.connection.execute("SELECT packet_first, packet_last, epoch_ns(ts) FROM messages").fetchall()
+    assert len(rows) > 20
+    assert [row for row in rows if ends.get(row[1]) != row[2]] == []
+    assert any(first < last for first, last, _ in rows)

@@ -12,7 +12,7 @@ import pytest
 from tests.analyser.decoding.test_tls_handshake import BOTH, KEYS, V12, V13, authority, ends
 from tests.analyser.engine.rules.concerned import connected, looked_at
 from tests.analyser.engine.rules.scenarios import Scenario
-from tests.analyser.engine.rules.scenarios.build import remark, tcp_flow
+from tests.analyser.engine.rules.scenarios.build import at, remark, tcp_flow
 from tests.conftest import SAMPLES
 from tests.support.shares import proves_more, share
 from tests.support.tls_failures import NAME, Ends, spoken, talk_of
@@ -149,7 +149,7 @@ def test_names(names: list[str], wanted: str, expected: bool) -> None:
     [
         (["apache-kafka-java"], "apache-kafka-java: java -javaagent:"),
         (["kgo", "sarama"], "kgo, sarama: tls.Config{KeyLogWriter: file}"),
-        (["confluent-kafka-python"], "/tmp/keys.log (on Linux, not tried)"),
+        (["confluent-kafka-python"], "/tmp/keys.log (on Linux; SSLKEYLOGFILE is ignored, not tried)"),
         (["PyMongo|c", "nodejs"], "nodejs: node --tls-keylog"),
         (["something"], ""),
         ([], ""),
@@ -195,11 +195,18 @@ def test_samples_inside_tls_are_silent_about_it(name: str) -> None:
         (["decrypted", "no key"], "the keys given open other connections", "let a client"),
         (["wrong key"], "the given one has other keys", "let a client"),
         (["start not captured"], "begin the capture before the clients connect", "--keylog"),
+        (["start lost"], "without packets lost", "--keylog"),
+        (["cut by snap length"], "capture whole packets (tcpdump -s 0)", "--keylog"),
+        (["no key"], "a broker's request log (wirewitness guide request-log)", "began before"),
+        (["no key", "decrypted"], "1 of them began before the first connection to its server", "let a client or"),
         (["cipher suite not supported"], "use another cipher suite", "--keylog"),
     ],
 )
 def test_advice_fits_what_is_lacking(states: list[str], advised: str, not_advised: str) -> None:
-    rows = [tcp_flow(str(number), encrypted=True, tls_decryption=state) for number, state in enumerate(states)]
+    rows = [
+        tcp_flow(str(number), encrypted=True, tls_decryption=state, port_protocol="kafka", ts_first=at(number))
+        for number, state in enumerate(states)
+    ]
     remarks = [remark(row["flow_id"], number, "tcp", "encrypted") for number, row in enumerate(rows)]
     scenario = Scenario("advice", "CAP106", {"flows": rows, "expert_infos": remarks}, frozenset())
     (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "CAP106"]
