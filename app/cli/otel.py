@@ -48,8 +48,9 @@ def otel(
     """Make a span of every exchange of CAPTURE... or of what an interface brings, by the semantic conventions for
     messaging and databases.
 
-    Times are the capture's, ids are made of content: sending a capture again makes the same spans. Payloads and values
-    of queries are never in a span. Without --endpoint, lines of OTLP JSON are written. Headers and certificates for the
+    Times are the capture's, ids are made of content: sending a capture again makes the same spans. Messages whose
+    headers or user properties have a traceparent are linked to the application's spans. Payloads and values of queries
+    are never in a span. Without --endpoint, lines of OTLP JSON are written. Headers and certificates for the
     endpoint are set as for any OpenTelemetry program: OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE.
 
     \b
@@ -78,12 +79,19 @@ def otel(
     if interfaces:
         job = capture_job(interfaces, "", ports or (), None, None)
         return _live(job, reading, duration, url, service_name, output)
-    with open_analysis(captures, TABLES, dict(reading)) as analysis:
+    with open_analysis(captures, TABLES, {**reading, **_headers(captures)}) as analysis:
         if url is None:
             _write(analysis, service_name, output)
         else:
             _send(analysis, service_name, url, quiet=reading["quiet"])
         return status_of(analysis)
+
+
+def _headers(captures: tuple[str, ...]) -> dict[str, Any]:
+    """Options by which headers of records are read, which say of which trace they are; a dataset has them or not."""
+    from wirewitness.analyser.archive.dataset.place import one_dataset
+
+    return {} if captures and one_dataset(captures) is not None else {"payload": True, "payload_columns": ("headers",)}
 
 
 def _url(endpoint: str) -> str:
@@ -129,6 +137,7 @@ def _live(
     from wirewitness.reports.base.otel.spans import resource
 
     chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable", "topic_ids", "keylogs", "hosts")}
+    chosen |= _headers(())
     with result_sink(output) as write, ExitStack() as opened:
         sender = SenderProgram(service_name, url) if url is not None else None
         if sender is not None:

@@ -25,8 +25,8 @@ from wirewitness.app.shared.reading import open_analysis, status_of
 
 TABLE = "kafka_records"
 _WHERE_IT_IS = "api,topic,partition,offset,timestamp"
-_SIZES = f"{_WHERE_IT_IS},key_bytes,value_bytes,headers_count,codec"
-_PAYLOAD = f"{_WHERE_IT_IS},key,value,headers"
+_SIZES = f"{_WHERE_IT_IS},key_bytes,value_bytes,headers_count,codec,control"
+_PAYLOAD = f"{_WHERE_IT_IS},key,value,headers,control"
 
 
 @click.command()
@@ -69,7 +69,8 @@ def records(
 
     A record that is written and read is shown once for each time: --api Produce or --api Fetch shows one side. Sizes
     are shown; keys, values and headers only with --payload. Bytes that are no UTF-8 are shown as hexadecimal digits,
-    which the columns key_encoding and value_encoding say. Columns are those of the table kafka_records.
+    which the columns key_encoding and value_encoding say. Control records, such as a transaction's markers, take an
+    offset and are no messages: the column control says what each is. Columns are those of the table kafka_records.
 
     \b
     Examples:

@@ -234,6 +234,7 @@ class Dissector:
     may_hide: may such a message hold credentials? Where it says no, nobody looks.
     receive_buffer: the settings of its programs that size a socket's receive buffer, as people write them.
     subprotocols: names by which a carrier announces the protocol (WebSocket: Sec-WebSocket-Protocol), a hint only.
+    server_names: parts of names by which TLS clients ask for its servers, beside `name`; a hint only.
     opens: may connections begin so, in the bytes of the client, which speaks first? See `core/columns/streams.py`.
         None: they may.
     whole: reads connections of which every byte is there, many at once (`columns/streams.py`), those whose first
@@ -264,6 +265,7 @@ class Dissector:
     may_hide: MayHide = anything
     receive_buffer: str = ""
     subprotocols: tuple[str, ...] = ()
+    server_names: tuple[str, ...] = ()
     read_files: Callable[[], None] = no_files
     timed_waits: bool = True
     left_open: frozenset[str] = frozenset()

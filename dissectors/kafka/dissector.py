@@ -63,6 +63,7 @@ KAFKA = Dissector(
     colour="#2f7fc1",
     letters="KAF",
     ports=(9092, 9093, 9094, 9095, 19092, 29092),
+    server_names=("confluent.cloud",),
     probe=probe,
     framer=framer,
     decoder=_decoder,

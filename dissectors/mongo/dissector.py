@@ -48,6 +48,7 @@ MONGO = Dissector(
     colour="#1d9a74",
     letters="MON",
     ports=(27017, 27018, 27019, 27020),
+    server_names=("docdb",),
     probe=probe,
     framer=framer,
     decoder=_decoder,

@@ -59,6 +59,7 @@ MQTT = Dissector(
     whole=_whole,
     may_hide=_may_hide,
     subprotocols=("mqtt", "mqttv3.1"),
+    server_names=("hivemq", ".iot.", "azure-devices.net"),
     left_open=frozenset({"PINGREQ"}),
     at_once=frozenset({"PINGREQ"}),
     resumed=frozenset({"PUBLISH"}),

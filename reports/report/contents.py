@@ -1,8 +1,8 @@
 """What stands in a report, in which order. In: an analysis; out: sections without a format.
 
 The verdict comes first, with the errors that no rule judged, then what the capture could show, then findings, what
-stands out, what each protocol adds (consumer groups), operations and clients: a reader who stops early has read what
-matters most.
+stands out, what each protocol adds (consumer groups), what is encrypted, operations and clients: a reader who stops
+early has read what matters most.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from wirewitness.dissectors.registry import dissectors, titles_of
 from wirewitness.reports.base.formats.document import Block, Paragraph, Section, severity_tone
 from wirewitness.reports.base.formats.values import time_text
 from wirewitness.reports.base.questions.causes import Cause, Finding, causes, findings
+from wirewitness.reports.base.questions.encrypted import encrypted_pairs
 from wirewitness.reports.base.questions.operations import client_count, clients, operations
 from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.reviews import NO_REVIEW, Judged, Review
 from wirewitness.reports.base.questions.source import Source
 from wirewitness.reports.base.questions.unclassified import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.base.sections.encrypted import encrypted_section
 from wirewitness.reports.base.sections.failing_parts import left_out, part
 from wirewitness.reports.base.sections.traffic import client_section, operation_section
 from wirewitness.reports.report.capture import capture_section, seen_of
@@ -79,6 +81,7 @@ def report(
     sections.extend(stands_out_section(standing))
     for title, protocol in PROTOCOL_REPORTS.items():
         add(f"the part about {title}", partial(protocol.sections, source, found))
+    add("encrypted connections", lambda: encrypted_section(encrypted_pairs(source)))
     add("operations and clients", lambda: _traffic(source))
     return sections
 

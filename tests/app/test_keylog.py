@@ -95,10 +95,12 @@ def test_the_report_says_what_became_of_tls(made: Made) -> None:
     with_keys = run("analyse", str(made.encrypted), "--keylog", str(made.keylog)).stdout.decode()
     assert "CAP106" not in with_keys
     assert "with TLS: decrypted" in with_keys
+    assert "ENCRYPTED" not in with_keys
     without = run("analyse", str(made.encrypted)).stdout.decode()
     assert "CAP106" in without
     assert "no key" in without
     assert "--keylog" in without
+    assert "ENCRYPTED" in without
 
 
 @pytest.mark.parametrize("way", ["log", "brought"])

@@ -20,6 +20,7 @@ from tests.support.replay_wire import write_connections
 from wirewitness.app.cli.main import cli
 
 HEALTHY = SAMPLES / "kafka_healthy.pcapng"
+SHARE = SAMPLES / "kafka_share_streams.pcapng"
 ONE = ("--topic", "logins", "--partition", "0", "--api", "fetch")
 
 
@@ -45,6 +46,7 @@ def test_sizes_are_shown_and_content_only_on_request() -> None:
     plain = rows(HEALTHY, *ONE, "--limit", "3")
     assert tuple(plain[0]) == (
         "api", "topic", "partition", "offset", "timestamp", "key_bytes", "value_bytes", "headers_count", "codec",
+        "control",
     )  # fmt: skip
     assert "user-" not in invoke(HEALTHY, *ONE).stdout
     shown = rows(HEALTHY, *ONE, "--limit", "3", "--payload")
@@ -52,6 +54,13 @@ def test_sizes_are_shown_and_content_only_on_request() -> None:
         (int(row["key_bytes"]), int(row["value_bytes"])) for row in plain
     ]
     assert shown[0]["value"] == "login login login login " + shown[0]["key"].removeprefix("user-")
+
+
+@pytest.mark.parametrize("payload", [(), ("--payload",)], ids=["sizes", "payload"])
+def test_markers_of_transactions_say_what_they_are(payload: tuple[str, ...]) -> None:
+    """Without it they look like messages that nobody sent."""
+    found = rows(SHARE, "--api", "fetch", *payload)
+    assert {row["control"] for row in found} >= {"", "commit"}
 
 
 def test_hidden_content_is_null_in_every_column() -> None:
@@ -153,4 +162,5 @@ def test_a_capture_without_records(tmp_path: Path) -> None:
         "value_bytes",
         "headers_count",
         "codec",
+        "control",
     ]

@@ -67,7 +67,7 @@ def _block(block: Heading | Paragraph | Copy, width: int, indent: str, colour: b
         text = visible(f"{block.text}  {block.tag}".rstrip())
         return [_painted(line, block.tone, colour) for line in wrap(text, width, indent, indent)]
     if isinstance(block, Copy):
-        return [f"{indent}{block.label.ljust(_LABEL_WIDTH)}{visible(block.text)}"]
+        return [f"{indent}{_label(block.label)}{visible(block.text)}"]
     return _paragraph(block, min(width, _READABLE_WIDTH), indent, colour)
 
 
@@ -75,11 +75,16 @@ def _paragraph(block: Paragraph, width: int, indent: str, colour: bool) -> list[
     indent += _INDENT if block.nested else ""
     # What is nested without a label belongs to the text above it, and stands under it.
     hanging = indent + " " * _LABEL_WIDTH if block.label or block.nested else indent
-    first = indent + block.label.ljust(_LABEL_WIDTH) if block.label else hanging
+    first = indent + _label(block.label) if block.label else hanging
     lines = wrap(visible(block.text), width, first, hanging)
     if block.tone == "plain":
         return lines
     return [_painted(line, block.tone, colour) for line in lines]
+
+
+def _label(text: str) -> str:
+    """In its column; what fills it has a space behind it all the same."""
+    return f"{text} ".ljust(_LABEL_WIDTH)
 
 
 def _painted(line: str, tone: Tone, colour: bool) -> str:

@@ -127,7 +127,8 @@ def json_lines(lists: Iterable[Sequence[ReadableSpan]]) -> Iterator[bytes]:
         for resource in value["resourceSpans"]:
             for scope in resource["scopeSpans"]:
                 for span in scope["spans"]:
-                    span.update({name: _hexadecimal(span[name]) for name in _IDS if name in span})
+                    for one in (span, *span.get("links", ())):
+                        one.update({name: _hexadecimal(one[name]) for name in _IDS if name in one})
         yield json_text(value, separators=(",", ":")).encode() + b"\n"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 
-from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import MOST_LINKS, OWN, TRACEPARENT, Row, Told
 
 # Kafka APIs that move messages; the others are named, but have no type of operation.
 _TYPES = {
@@ -38,6 +38,15 @@ _PARTS = """
                any_value(first_offset) as first_offset, any_value(group_id) as group_id
         from parts group by exchange_id
     )"""
+# What the application's own instrumentation put into the headers of records.
+_TRACES = f"""
+    kafka_traces as (
+        select exchange_id, list_sort(list(distinct traceparent))[1:{MOST_LINKS}] as traceparents
+        from (select exchange_id, regexp_extract(headers, '{TRACEPARENT}', 1) as traceparent from kafka_records)
+        where traceparent <> '' group by exchange_id
+    )"""
+# KIP-394: a member's first JoinGroup is answered with the id that it is to join with.
+_MEMBER_ID_REQUIRED = 79
 
 
 def _attributes(row: Row) -> dict[str, Any]:
@@ -70,14 +79,17 @@ KAFKA = Told(
         "kafka_fetch_partitions",
         "kafka_produce_batches",
         "kafka_group_events",
+        "kafka_records",
     ),
-    subqueries=(_PARTS,),
-    joins="left join kafka k using (exchange_id)",
+    subqueries=(_PARTS, _TRACES),
+    joins="left join kafka k using (exchange_id) left join kafka_traces using (exchange_id)",
     columns={
         "topic": "case when k.topics = 1 then k.topic end",
         "partition": "case when k.topics = 1 and k.partitions = 1 then k.partition end",
         "first_offset": "case when k.records = 1 then k.first_offset end",
         "records": "k.records",
         "group_id": "k.group_id",
+        "traceparents": "kafka_traces.traceparents",
     },
+    no_errors=frozenset({("JoinGroup", _MEMBER_ID_REQUIRED)}),
 )

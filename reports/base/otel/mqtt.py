@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 from opentelemetry.semconv.attributes import network_attributes
 
-from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import OWN, TRACEPARENT, Row, Told
 
 
 def _attributes(row: Row) -> dict[str, Any]:
@@ -30,6 +30,14 @@ MQTT = Told(
     attributes=_attributes,
     tables=("mqtt_publishes",),
     joins="left join mqtt_publishes p on p.message_id = e.exchange_id",
-    columns={"topic": "p.topic", "qos": "p.qos", "payload_bytes": "p.payload_bytes"},
+    columns={
+        "topic": "p.topic",
+        "qos": "p.qos",
+        "payload_bytes": "p.payload_bytes",
+        "traceparents": (
+            f"case when regexp_matches(p.user_properties, '{TRACEPARENT}') "
+            f"then [regexp_extract(p.user_properties, '{TRACEPARENT}', 1)] end"
+        ),
+    },
     codes_by_version=True,
 )

@@ -18,7 +18,7 @@ class Told:
     name: ours. attributes: a row of exchanges, with or without `columns`, -> attributes; None is left out.
     tables: own ones that are read. subqueries: what `joins` need (`name as (select ...)`). columns: name -> value, of
     `joins` to the exchange e; two protocols may use one name. codes_by_version: error codes mean something else in each
-    version of the protocol.
+    version of the protocol. no_errors: operation and code of answers that belong to the ordinary course.
     """
 
     name: str
@@ -28,3 +28,10 @@ class Told:
     joins: str = ""
     subqueries: tuple[str, ...] = ()
     codes_by_version: bool = False
+    no_errors: frozenset[tuple[str, int]] = frozenset()
+
+
+# A traceparent of W3C Trace Context among JSON pairs of names and values, as a regular expression of DuckDB.
+TRACEPARENT = r'\["traceparent",\s*"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})'
+# So many different ones are linked to, as the SDK limits it.
+MOST_LINKS = 128

@@ -21,7 +21,7 @@ from opentelemetry.semconv._incubating.attributes import messaging_attributes as
 from opentelemetry.semconv.attributes import db_attributes as db
 from opentelemetry.semconv.attributes import error_attributes, network_attributes, server_attributes
 from opentelemetry.semconv.schemas import Schemas
-from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from wirewitness.reports.base.otel.protocols import TOLD
@@ -39,7 +39,9 @@ Value = str | int | bool
 class Span(NamedTuple):
     """What a span says. Times are Unix ns. error: what went wrong. event: what there was instead of an answer.
 
-    trace_id and span_id are made of the exchange's id, which is made of content: a capture has the same ones always.
+    span_id is made of the exchange's id, which is made of content: a capture has the same ones always. trace_id: of
+    what the application says of its messages where that is one trace, and `parent` is its span where that is one, too;
+    else made likewise. links: trace and span of every message that says so.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Span(NamedTuple):
     attributes: dict[str, Value]
     error: str | None
     event: str | None
+    parent: int | None = None
+    links: tuple[tuple[int, int], ...] = ()
 
 
 def span(row: Row) -> Span:
@@ -79,16 +83,34 @@ def span(row: Row) -> Span:
         f"{OWN}awaitable": row["awaitable"],
     }
     attributes = {name: value for name, value in made.items() if value is not None}
+    links = tuple(filter(None, map(_context, row.get("traceparents") or ())))
+    traces = {trace_id for trace_id, _ in links}
     return Span(
         _name(row, attributes),
-        _identifier(row["exchange_id"], 16),
+        traces.pop() if len(traces) == 1 else _identifier(row["exchange_id"], 16),
         _identifier(row["exchange_id"], 8),
         start_ns,
         _end_ns(row),
         attributes,
-        _description(row) if status == "error" else None,
+        _description(row) if _is_error(row, told) else None,
         _EVENTS.get(status),
+        links[0][1] if len(links) == 1 else None,
+        links,
     )
+
+
+def _is_error(row: Row, told: Told | None) -> bool:
+    is_ordinary = told is not None and (row["operation"], row["error_code"]) in told.no_errors
+    return row["status"] == "error" and not is_ordinary
+
+
+def _context(traceparent: str | None) -> tuple[int, int] | None:
+    """Trace and span of a traceparent (W3C Trace Context, 3.2); None for one that is not valid."""
+    if traceparent is None:
+        return None
+    version, trace_id, span_id, _ = traceparent.split("-")
+    found = int(trace_id, 16), int(span_id, 16)
+    return found if all(found) and version != "ff" else None
 
 
 # What there is instead of an answer, as an event at the span's end.
@@ -146,7 +168,7 @@ def _errors(row: Row, told: Told | None) -> dict[str, Any]:
     version = row["version"] if told is not None and told.codes_by_version else None
     domain = " ".join(filter(None, (row["protocol"], version)))
     own = {f"{OWN}error.code": code, f"{OWN}error.name": row["error_name"], f"{OWN}error.domain": domain}
-    if row["status"] == "error":
+    if _is_error(row, told):
         own[error_attributes.ERROR_TYPE] = row["error_name"] or str(code)
     return own
 
@@ -207,10 +229,15 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _readable(made: Span, source: Resource) -> ReadableSpan:
-    context = SpanContext(made.trace_id, made.span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    sampled = TraceFlags(TraceFlags.SAMPLED)
+    context = SpanContext(made.trace_id, made.span_id, is_remote=False, trace_flags=sampled)
+    links = [Link(SpanContext(*link, is_remote=True, trace_flags=sampled)) for link in made.links]
+    parent = None if made.parent is None else links[0].context
     return ReadableSpan(
         made.name,
         context=context,
+        parent=parent,
+        links=links,
         resource=source,
         attributes=made.attributes,
         events=() if made.event is None else (Event(made.event, timestamp=made.end_ns),),

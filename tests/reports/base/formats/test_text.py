@@ -100,6 +100,13 @@ def test_operations_have_errors_and_latencies() -> None:
     assert "errors     Fetch: NOT_LEADER_OR_FOLLOWER 5" in shown
 
 
+def test_a_label_that_fills_its_column_has_a_space_behind_it() -> None:
+    """As that of packets which the snap length cut."""
+    rows = incident_rows()
+    rows["captures"][0]["truncated_packets"] = 2917
+    assert "  snap length 2,917 packets cut" in text_of(rows)
+
+
 def test_no_escape_sequences_without_colour() -> None:
     assert "\x1b" not in text_of(incident_rows())
 

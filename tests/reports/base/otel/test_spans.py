@@ -39,6 +39,10 @@ CASES: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
         {"status": "error", "error_code": 25, "error_name": "UNKNOWN_MEMBER_ID"},
         ("Fetch", 1_000, 3_000, "UNKNOWN_MEMBER_ID (25)", None),
     ),
+    "a first join": (
+        {"operation": "JoinGroup", "status": "error", "error_code": 79, "error_name": "MEMBER_ID_REQUIRED"},
+        ("JoinGroup", 1_000, 3_000, None, None),
+    ),
     "failed without a name": ({"status": "error", "error_code": 999}, ("Fetch", 1_000, 3_000, "error 999", None)),
     "no answer": (
         {"status": "unanswered", "ts_response": None, "observed_until": 9_000, "error_code": None},
