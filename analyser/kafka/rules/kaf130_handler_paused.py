@@ -69,7 +69,8 @@ def _finding(row: Row, severity: Severity) -> Finding:
     client = (row["client_address"], row["client_id"])
     known = row["partition"] is not None
     where = partition_text(row["topic"], row["partition"]) if known else count(row["partitions"], "partition")
-    first = f": the first record that waited is {row['committed_offset']} of {where}" if known else ""
+    told = known and row["committed_offset"] is not None
+    first = f": the first record that waited is {row['committed_offset']} of {where}" if told else ""
     behind = row["records_behind"]
     waits = f", and {count(behind, 'record')} waited at the end" if behind is not None else ""
     return RULE.finding(
@@ -129,4 +130,5 @@ RULE = Rule(
     },
     partition_by=("cluster_id", "group_id"),
     detect=detect,
+    rows={PAUSES: "usual_gap_ms IS NOT NULL AND records_in_hand IS NOT NULL"},
 )  # fmt: skip

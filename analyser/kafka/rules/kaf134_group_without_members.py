@@ -112,7 +112,7 @@ def _instead(
     runs: Mapping[str | None, list[Row]],
     listed: Mapping[_Client, list[Row]],
 ) -> list[list[Row]]:
-    """What groups that came up in its place begin to read: the first run of each partition."""
+    """What groups that came up in its place begin to read: the first run of each partition; empty where not known."""
     topics, found = {topic for topic, _ in left.stored}, []
     begun = min(row["ts"] for row in left.members)
     compared(len(members))
@@ -121,8 +121,10 @@ def _instead(
         if name is None or name == group or since <= max(begun, left.since - _grace(left)):
             continue
         told = [row for one in others for row in listed.get(_client(one), ()) if row["ts"] >= since]
-        reads = [{**row, "group_id": name} for row in (runs.get(name) or told) if row["topic"] in topics]
-        if reads and _stem(name) == _stem(group):
+        known = [{**row, "group_id": name} for row in (runs.get(name) or told)]
+        reads = [row for row in known if row["topic"] in topics]
+        # What it reads may be this, where nothing says what it reads.
+        if _stem(name) == _stem(group) and (reads or not all(row["topic"] for row in known) or not known):
             found.append(list({(row["topic"], row["partition"]): row for row in reversed(reads)}.values()))
     return found
 
@@ -260,6 +262,7 @@ RULE = Rule(
         COMMITS: f"""
             error_code = 0 AND committed_offset >= 0 AND (coalesce(cluster_id, ''), group_id) IN (
                 SELECT coalesce(cluster_id, ''), group_id FROM ({_LEFT_GROUPS}))""",
+        LOG_ENDS: "log_end_offset IS NOT NULL",
         RUNS: "group_id IS NOT NULL",
         STORED: "error_code = 0 AND committed_offset >= 0 AND group_id IS NOT NULL",
         LISTED: "timestamp = -1 AND error_code = 0 AND coalesce(replica_id, -1) < 0",

@@ -96,4 +96,9 @@ RULE = Rule(
     },
     partition_by=("cluster_id",),
     detect=detect,
+    rows={
+        SILENCES: (
+            "longest_ms IS NOT NULL AND total_ms IS NOT NULL AND seen_ms IS NOT NULL AND usual_beat_ms IS NOT NULL"
+        )
+    },
 )  # fmt: skip

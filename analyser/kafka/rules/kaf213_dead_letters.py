@@ -111,7 +111,8 @@ RULE = Rule(
         BATCHES: f"error_code = 0 AND regexp_matches(topic, '{_DEAD}')",
         # Of addresses that write dead letters.
         FETCHES: f"""
-            records_count > 0 AND ts_response IS NOT NULL AND coalesce(replica_id, -1) < 0 AND client_address IN (
+            topic IS NOT NULL AND records_count > 0 AND ts_response IS NOT NULL AND coalesce(replica_id, -1) < 0
+            AND client_address IN (
                 SELECT client_address FROM {BATCHES} WHERE error_code = 0 AND regexp_matches(topic, '{_DEAD}'))""",
     },
     suspects=f"""

@@ -48,14 +48,10 @@ TWICE = "kafka_values_twice"
 def detect(frames: Frames, *, times_run: float = 5.0) -> Iterator[Finding]:
     """One finding for each topic and writer, or pair of writers."""
     for row in rows_of(frames[TWICE]):
-        if _other(row) != _who(row):
+        if row["from_topic"] is not None:
             yield _copies(row)
         elif row["ts_again"] - row["ts_until"] <= times_run * (row["ts_until"] - row["ts"]):
             yield _run_again(row)
-
-
-def _who(row: Row) -> tuple[str | None, str | None]:
-    return row["client_address"], row["client_id"]
 
 
 def _other(row: Row) -> tuple[str | None, str | None]:

@@ -161,7 +161,7 @@ RULE = Rule(
     detect=detect,
     rows={
         BATCHES: f"""
-            error_code = 0 AND (acks = 1 OR acks = -1 AND topic IN (
+            batch_bytes IS NOT NULL AND error_code = 0 AND (acks = 1 OR acks = -1 AND topic IN (
                 SELECT topic FROM {TOLD} WHERE replicas IS NOT NULL GROUP BY topic HAVING max(len(replicas)) = 1))""",
         EXCHANGES: """
             protocol = 'kafka' AND operation = 'Produce' AND latency_ms IS NOT NULL AND server_address IS NOT NULL

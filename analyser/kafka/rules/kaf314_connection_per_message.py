@@ -87,7 +87,8 @@ def _left_open(own: Sequence[Row], open_ns: float, requests_most: int) -> list[R
     """The connections to one server that did a little at their beginning, and are open and idle since."""
     by_server: dict[str, list[Row]] = {}
     for row in own:
-        if row["handshake"] == "complete" and row["ts_closed"] is None and row["ts_last_request"] is not None:
+        known = row["ts_last_request"] is not None and row["all_seen_until"] is not None
+        if known and row["handshake"] == "complete" and row["ts_closed"] is None:
             idle = row["all_seen_until"] - row["ts_last_request"] > open_ns
             if idle and row["work"] <= requests_most and row["ts_last_request"] - row["ts"] <= open_ns:
                 by_server.setdefault(server_text(row), []).append(row)
@@ -121,7 +122,7 @@ def _finding(short: Sequence[Row], *, left_open: bool = False) -> Finding:
             f"{sentence_start(client_text(first))} opened {count(len(short), 'connection')} to "
             f"{names_text(servers, 3)} for {count(work or others, 'request')} that {verb}, {when}. With versions, "
             f"addresses and logins these were {count(requests, 'request')}."
-            f"{' None of them was closed.' if left_open else ''}"
+            f"{' They all stayed open.' if left_open else ''}"
         ),
         next_step=(
             "Close each client after use, also when it fails; better, make one client when the application starts."

@@ -125,7 +125,7 @@ RULE = Rule(
     rows={
         # Of responses that name two brokers at one place.
         BROKERS: f"""
-            exchange_id IN (
+            node_id IS NOT NULL AND exchange_id IN (
                 SELECT exchange_id FROM {BROKERS} WHERE source IN ('Metadata', 'DescribeCluster') AND node_id >= 0
                     AND host <> '' GROUP BY exchange_id, host, port HAVING count(DISTINCT node_id) > 1)""",
         EXCHANGES: f"protocol = 'kafka' AND error_code IN {tuple(_ELSEWHERE)}",

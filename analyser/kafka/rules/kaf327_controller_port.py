@@ -54,7 +54,7 @@ _OF_CLIENTS = (0, 3, 10)
 def detect(frames: Frames) -> Iterator[Finding]:
     """One finding for each client and server."""
     offers = {row["flow_id"] for row in rows_of(frames[OFFERED])}
-    connections = rows_of(frames[CONNECTIONS])
+    connections = [row for row in rows_of(frames[CONNECTIONS]) if row["all_seen_until"] is not None]
     servers = {row["server_address"] for row in connections if row["answered"]}
     found: dict[tuple[str | None, str | None, str], list[Row]] = {}
     for row in connections:

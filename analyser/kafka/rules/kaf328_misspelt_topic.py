@@ -146,7 +146,8 @@ RULE = Rule(
         READ: f"""
             exchange_id IN (
                 SELECT min(exchange_id) FROM {READ} WHERE coalesce(replica_id, -1) < 0 AND records_count > 0
-                GROUP BY cluster_id, topic) AND coalesce(replica_id, -1) < 0 AND records_count > 0""",
+                GROUP BY cluster_id, topic)
+            AND topic IS NOT NULL AND coalesce(replica_id, -1) < 0 AND records_count > 0""",
         CHANGES: "operation = 'CreateTopics'",
     },
     suspects=f"SELECT DISTINCT cluster_id FROM r_{TOLD}",

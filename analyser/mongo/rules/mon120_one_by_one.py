@@ -19,7 +19,8 @@ How it decides
     one sends one within half a second (slow_s) of the other. Events that come one by one with pauses are no batch.
     Updates and deletes of one statement each: at least 100 (writes_least), by the first of the two signs. Inserts
     inside transactions count as well. A warning where others show batches, or where these make half (half) of the data
-    commands of the server or of their time; else info.
+    commands of the server or of their time, and the application waits for replies for 0.05 (waiting) of its time; else
+    info.
 
 False alarms
     An application that must know that each document is stored before it goes on.
@@ -67,6 +68,7 @@ def detect(
     others_least: float = 5.0,
     slow_s: float = 0.5,
     half: float = 0.5,
+    waiting: float = 0.05,
 ) -> Iterator[Finding]:
     """One finding for each application and collection of this server."""
     every = rows_of(frames[USE])
@@ -84,8 +86,9 @@ def detect(
         rests = every_ms(row) * row["connections"] - row["latency_sum_ms"] / row["commands"]
         is_busy = working >= (busy_alone if row["connections"] == 1 else busy) and rests <= rest_ms
         in_turn = (every_ms(row) <= pause_ms or is_busy) and not _is_step(row, every, between)
+        waits = in_turn or working >= waiting
         if in_turn or (batches and every_ms(row) < slow_s * 1000):
-            yield _finding(row, batches, is_warning=bool(batches) or share_of([row], every) >= half)
+            yield _finding(row, batches, is_warning=waits and (bool(batches) or share_of([row], every) >= half))
 
 
 def _is_step(row: Row, every: Sequence[Row], between: float) -> bool:

@@ -12,10 +12,10 @@ How it decides
     Types stand in the query shape (fields of filters that are compared with a value, fields of $set) and in the shape
     of documents that are inserted (the first one of each command). Per collection and field: one application (address
     and name) used a type in at least 5 commands (least) that no other one used; all others together used one other type
-    only, in at least 5 commands. null does not count, and all numbers are one type. It is told where the queries of the
-    one with that field find nothing, nine tenths of them, and those of the others find something; or where it sets the
-    field, and the others are two or more or it used their type as well before or after. What a filter finds is there
-    with that type.
+    only, in at least 5 commands. null does not count, nor does the _id of what is inserted (drivers make one where the
+    application has none), and all numbers are one type. It is told where the queries of the one with that field find
+    nothing, nine tenths of them, and those of the others find something; or where it sets the field, and the others are
+    two or more or it used their type as well before or after. What a filter finds is there with that type.
 
 False alarms
     A field that holds several types on purpose.
@@ -96,7 +96,8 @@ def _typed(document: Any, sets: bool) -> Iterator[tuple[str, str, bool]]:
         if not sets and isinstance(value, dict):
             # {"$gt": "?number"} compares with a number, too; {"$in": "?array<?number>"} with several.
             kind = next((one for key, one in value.items() if key in _COMPARES), None)
-        if isinstance(kind, str) and not field.startswith("$"):
+        # Drivers make an ObjectId for documents without _id; other ids are a choice of the application.
+        if isinstance(kind, str) and not field.startswith("$") and not (sets and field == "_id"):
             name = kind.removeprefix("?array<").rstrip(">") if kind.startswith("?array<?") and not sets else kind
             if name in _VALUES:
                 yield field, name, sets

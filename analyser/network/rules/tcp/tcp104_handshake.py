@@ -54,7 +54,7 @@ def detect(
     flows = rows_of(frames["flows"])
     refused = [f for f in flows if f["handshake"] == "refused"]
     silent = [f for f in flows if f["handshake"] == "unanswered" and not f["data_segments"]]
-    silent = [f for f in silent if f["packets"] >= syns_least and f["closed_by"] is None]
+    silent = [f for f in silent if (f["packets"] or 0) >= syns_least and f["closed_by"] is None]
     failed = [f["ts_first"] for f in (*refused, *silent)]
     slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
     failed_ns = max(failed, default=0)

@@ -37,7 +37,21 @@ NULL_SAYS = {
     ("KAF126", "group_instance_id"): "null says that the member has no static name",
     ("KAF129", "failed_error_code"): "null says that it was not answered",
     ("KAF129", "read_since_highest"): "null says that the client read nothing as low: it did not turn back",
+    ("KAF115", "generation"): "an assignment has it for all partitions: they stand in one response",
+    ("KAF115", "member_id"): "an assignment has it for all partitions: they stand in one response",
+    ("KAF115", "source"): "an assignment has it for all partitions: they stand in one response",
+    ("KAF134", "group_id"): "a request of a group names it",
+    ("KAF134", "topic"): "a commit names its topic, or the topic's id, of which the name is known",
+    ("KAF132", "ts_ended"): "null says that nothing ended the member: it was heard until ts_last",
+    ("KAF212", "operation"): "a request that was decoded has its operation",
+    ("KAF212", "ts_closed"): "null says that the connection is open",
+    ("KAF212", "ts_last"): "requests that are counted have a first and a last one",
+    ("KAF205", "ts_accepted_after"): "null says that nothing of its kind was accepted later",
     ("KAF205", "ts_stored"): "null says that the batch was not stored later",
+    ("KAF211", "ts_ended"): "null says that the transaction is open, and so it is left out",
+    ("KAF215", "retransmitted_segments"): "it is counted on every connection that has packets",
+    ("KAF215", "server_address"): "a connection has both of its ends",
+    ("KAF215", "server_port"): "a connection has both of its ends",
 }
 SHOWN = re.compile(r"\b(None|NaT|nan|NaN)\b|<NA>")
 MARK = "#"

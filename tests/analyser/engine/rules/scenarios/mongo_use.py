@@ -264,7 +264,11 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON120", "info", "an import beside other work", **alone(*inserts(60), *many(300, "aggregate", 0.01, 30))),
     fires(
         "MON120", "warning", "others insert many at once",
-        **alone(*inserts(60, 0.1), *inserts(9, 1, documents_sent=50, n=50, app_name="stock", flow="b")),
+        **alone(*inserts(60, 0.02), *inserts(9, 1, documents_sent=50, n=50, app_name="stock", flow="b")),
+    ),
+    fires(
+        "MON120", "info", "an order now and then, where others import",
+        **alone(*inserts(60, 0.4), *inserts(9, 1, documents_sent=50, n=50, app_name="stock", flow="b")),
     ),
     fires("MON121", "warning", "a session each", **alone(*(row | {"lsid": f"s{n}"} for n, row in enumerate(many(30))))),
     fires("MON122", "warning", "pages by skip", **alone(*(
