@@ -84,6 +84,17 @@ def _note(found: Common) -> Paragraph:
 
 
 _NOTHING = "No difference: nothing but what chance makes."
+# What is compared of what both sides have: the table, one and many of what it counts, and what of it.
+_COMPARED = (
+    ("findings", "rule with findings", "rules with findings", "how many"),
+    ("errors", "error", "errors", "shares, requests without a response among them"),
+    ("operations", "operation", "operations", "latencies, rates"),
+    ("servers", "operation by server", "operations by server", "latencies, errors, where several servers answer it"),
+    ("shapes", "query shape", "query shapes", "latencies, rates, documents"),
+    ("sizes", "size", "sizes", "of requests and responses by operation, of records and payloads by topic"),
+    ("groups", "group", "groups", "members, refused and foreign commits"),
+    ("topics", "topic", "topics", "how much goes through"),
+)
 _SCHEMA = pa.schema([*((name, pa.string()) for name in ("kind", "what", "a", "b")), ("at_least", pa.float64())])
 
 
@@ -93,7 +104,7 @@ def comparison_blocks(
     """limit: so many differences at most."""
     made: list[Block] = [Paragraph(_about(side), side.name) for side in sides]
     if not found:
-        return [*made, Paragraph(_NOTHING), Paragraph(_chance(tables), tone="quiet")]
+        return [*made, Paragraph(_NOTHING), Paragraph(_what(tables)), Paragraph(_chance(tables), tone="quiet")]
     header = ("KIND", "WHAT", sides[0].name.upper(), sides[1].name.upper(), "AT LEAST")
     cells = tuple(
         (one.kind, visible(one.what), visible(one.a), visible(one.b), _factor(one)) for one in found[:limit]
@@ -134,13 +145,23 @@ def _factor(one: Difference) -> str:
     return f"{one.factor:,.1f} times" if one.measured else ""
 
 
+def _what(tables: Between) -> str:
+    """What there is no difference of, and what neither side has anything of."""
+    held = [(len(getattr(tables, name)), one, many, what) for name, one, many, what in _COMPARED]
+    told = "; ".join(f"{count(number, one, many)} ({what})" for number, one, many, what in held if number)
+    none = [many for number, _, many, _ in held if not number]
+    lacking = f" Neither side has {names_text(none, len(none))}." if none else ""
+    return f"Compared and found alike: {told or 'no rows'}; all clients, their versions and their settings.{lacking}"
+
+
 def _chance(tables: Between) -> str:
     """How much was compared, and what chance makes of it."""
-    names = {"findings": "rule", "errors": "error", "operations": "operation", "groups": "group", "topics": "topic"}
-    told = ", ".join(count(len(getattr(tables, name)), noun) for name, noun in names.items())
+    numbers = [(len(getattr(tables, name)), one, many) for name, one, many, _ in _COMPARED]
+    told = ", ".join(count(number, one, many) for number, one, many in numbers if number)
     return (
-        f"Compared: {told}, all clients and their settings. What is measured differs by some 3.5 standard deviations, "
-        "or has no line: among hundreds of numbers that are alike chance makes less than one."
+        f"Compared: {told or 'nothing that has a number'}, all clients and their settings. What is measured differs by "
+        "some 3.5 standard deviations, or has no line: among hundreds of numbers that are alike chance makes less than "
+        "one."
     )
 
 

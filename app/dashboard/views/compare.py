@@ -15,12 +15,13 @@ from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, heading, line
-from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
+from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
 from wirewitness.app.dashboard.views.kafka_group_list import group_key
 from wirewitness.reports.base.questions.apis import NOT_DECODED, NOT_TOLD
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.report.compare.comparison import compared
 from wirewitness.reports.report.compare.differences import Between
+from wirewitness.reports.report.compare.differing_operations import NO_RESPONSE
 from wirewitness.reports.report.differences import Difference, differences
 
 # What opens behind a row of a comparison. In: the row and the pressed column; out: a page with its URL values.
@@ -46,6 +47,10 @@ def _finding(row: Row) -> Door:
 
 def _exchanges(row: Row) -> Door:
     error = row.get("error")
+    if error == NO_RESPONSE:
+        return "exchanges", exchange_filters(
+            protocol_of=row["protocol"], operation=row["operation"], status="unanswered"
+        )
     named = {"operation": row["operation"], "error": error}
     told = {name: None if value in (NOT_DECODED, NOT_TOLD) else value for name, value in named.items()}
     return "exchanges", exchange_filters(protocol_of=row["protocol"], status="error" if error else None, **told)
@@ -56,21 +61,45 @@ def _client(row: Row) -> Door:
 
 
 def _setting(row: Row) -> Door:
-    return "clients", {"who": row["clients"][0]}
+    if row["of"] == "client":
+        return "clients", {"who": row["names"][0]}
+    return _OF_SETTINGS[row["of"]], {}
 
 
 def _topic(row: Row) -> Door:
+    if row["protocol"] == "mqtt":
+        return "mqtt-topics", {}
     return "kafka-topics", {"topic": row["topic"], "cluster": None}
+
+
+def _server(row: Row) -> Door:
+    return "exchanges", exchange_filters(
+        operation=row["operation"], protocol_of=row["protocol"], server=server_text(row),
+        status="error" if max(row["p50"], row["p99"]) < row["wrong"] else None,
+    )  # fmt: skip
+
+
+def _shape(row: Row) -> Door:
+    return "mongo-shapes", {"shape": row["shape_id"]}
+
+
+def _size(row: Row) -> Door:
+    if row["what"] in ("request", "response"):
+        return _exchanges({"operation": row["name"], "protocol": row["protocol"]})
+    return _topic({"protocol": row["protocol"], "topic": row["name"]})
 
 
 def _group(row: Row) -> Door:
     return "kafka-groups", {"group": group_key(row["cluster_id"], row["group_id"]), "partition": None}
 
 
+# Whose settings -> the page that has them.
+_OF_SETTINGS = {"topic": "mqtt-topics", "topic filter": "mqtt-topics", "query shape": "mongo-shapes"}
 # By the kinds of `reports.report.differences`.
 DOORS: Mapping[str, Callable[[Row], Door]] = {
     "finding": _finding, "error": _exchanges, "latency": _exchanges, "rate": _exchanges, "client": _client,
-    "version": _client, "setting": _setting, "group": _group, "topic": _topic,
+    "version": _client, "setting": _setting, "group": _group, "topic": _topic, "server": _server, "shape": _shape,
+    "size": _size,
 }  # fmt: skip
 
 
@@ -106,8 +135,8 @@ def both_compared(one: Selected, other: Selected) -> Between:
 def _differences(view: View, sides: Sides, found: Sequence[Difference]) -> None:
     st.subheader("What differs", anchor=False)
     if not found:
-        card("Nothing", "No rule found anything on one side only, and errors, latencies, rates, clients, settings, "
-             "groups and topics are alike but for what chance makes.", "good")  # fmt: skip
+        card("Nothing", "No rule found anything on one side only, and errors, latencies, rates, servers, query shapes, "
+             "sizes, clients, settings, groups and topics are alike but for what chance makes.", "good")  # fmt: skip
         return
     shown = found[:_DIFFERENCES_SHOWN]
     rows = [
@@ -146,6 +175,25 @@ def _tables(view: View, sides: Sides, tables: Between) -> None:
         _PROTOCOL, Column("operation", "Operation", "text", 150), *_pair(sides, "p50_ms", "median ms", "ms"),
         *_pair(sides, "p99_ms", "p99 ms", "ms"), *_pair(sides, "per_second", "per s", "rate"),
         *_pair(sides, "exchanges", "exchanges", "count"),
+    ))  # fmt: skip
+    if tables.servers:
+        st.subheader("Operations by server", anchor=False)
+        _table(view, sides, "server", tables.servers, (
+            _PROTOCOL, Column("operation", "Operation", "text", 150), Column("server", "Server", "text", 180),
+            *_pair(sides, "p50_ms", "median ms", "ms"), *_pair(sides, "p99_ms", "p99 ms", "ms"),
+            *_pair(sides, "errors", "errors", "count"), *_pair(sides, "exchanges", "exchanges", "count"),
+        ))  # fmt: skip
+    if tables.shapes:
+        st.subheader("Query shapes", anchor=False)
+        _table(view, sides, "shape", tables.shapes, (
+            Column("shape", "Shape", "text", 330), *_pair(sides, "p50_ms", "median ms", "ms"),
+            *_pair(sides, "p50_returned", "documents", "count"), *_pair(sides, "per_second", "per s", "rate"),
+            *_pair(sides, "exchanges", "exchanges", "count"),
+        ))  # fmt: skip
+    st.subheader("Sizes", anchor=False)
+    _table(view, sides, "size", tables.sizes, (
+        _PROTOCOL, Column("what", "Of", "text", 90), Column("name", "Operation or topic", "text", 260),
+        *_pair(sides, "p50_bytes", "median", "bytes"), *_pair(sides, "p99_bytes", "p99", "bytes"),
     ))  # fmt: skip
     st.subheader("Clients that came, went, or speak other versions", anchor=False)
     _table(view, sides, "client", tables.clients, (

@@ -18,12 +18,15 @@ from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION
 from wirewitness.reports.protocols.kafka.questions.groups import groups
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.report.compare.differences import Between, between
+from wirewitness.reports.report.compare.differing_groups import GROUP_TABLES
 from wirewitness.reports.report.compare.differing_settings import SETTINGS_TABLES
+from wirewitness.reports.report.compare.differing_shapes import SHAPE_TABLES
+from wirewitness.reports.report.compare.differing_sizes import SIZE_TABLES
 from wirewitness.reports.report.compare.differing_topics import TOPIC_TABLES
 
 COMPARED_TABLES = sorted({
     "captures", "findings", "exchanges", "flows", "kafka_share_fetches", "kafka_share_acknowledges",
-    *PARTITION_TABLES, *SETTINGS_TABLES, *TOPIC_TABLES,
+    *PARTITION_TABLES, *SETTINGS_TABLES, *TOPIC_TABLES, *GROUP_TABLES, *SHAPE_TABLES, *SIZE_TABLES,
     *(table for command, view in (("clients", ""), ("groups", "state"), ("groups", "share-offsets"))
       for table in VIEWS[command][view].tables),
 })  # fmt: skip

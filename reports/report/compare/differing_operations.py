@@ -7,51 +7,40 @@ they are alike. Rates are of the time that each source selects, so that unequal 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
-from wirewitness.reports.base.questions.confidence import SIGMAS, Range, count_range, least_factor
+from wirewitness.reports.base.questions.confidence import Range, count_range, least_factor
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.base.questions.timelines import selected_span_ns
+from wirewitness.reports.report.compare.quantiles import QUANTILES, quantile_factor, quantiles_of
 
 Row = Mapping[str, Any]
 # Half a millisecond more or less is what machines that have something else to do make of an answer.
-_BLUR_MS = 0.5
-_QUANTILES = {"p50": 0.5, "p99": 0.99}
+BLUR_MS = 0.5
+# What stands for an error where a response was due and none came.
+NO_RESPONSE = "no response"
 
 
-def _bounds(name: str, share: float) -> str:
-    """SQL: a quantile, and the two between which it lies almost surely by the places of sorted values."""
-    spread = f"{SIGMAS} * sqrt(n * {share * (1 - share)})"
-    return f"""
-        quantile_cont(ms, {share}) as {name}_ms,
-        min(ms) filter (place >= n * {share} - {spread}) as {name}_low,
-        min(ms) filter (place >= n * {share} + {spread} + 1) as {name}_high"""
-
-
+_TIMED = f"""
+    select protocol, coalesce(operation, 'not decoded') as operation, {UNAWAITED_MS} as ms from exchanges"""
 _OPERATIONS = f"""
-    with timed as (
-        select protocol, coalesce(operation, 'not decoded') as operation, {UNAWAITED_MS} as ms
-        from exchanges where {UNAWAITED_MS} is not null),
-    placed as (
-        select *, row_number() over (partition by protocol, operation order by ms) as place,
-               count(*) over (partition by protocol, operation) as n
-        from timed),
-    times as (
-        select protocol, operation, {", ".join(_bounds(*one) for one in _QUANTILES.items())}
-        from placed group by protocol, operation),
+    with times as ({quantiles_of(_TIMED, ("protocol", "operation"), "ms")}),
     counts as (
-        select protocol, coalesce(operation, 'not decoded') as operation, count(*) as exchanges,
-               count(*) filter (status = 'error') as errors
+        select protocol, coalesce(operation, 'not decoded') as operation, count(*) as exchanges
         from exchanges group by protocol, coalesce(operation, 'not decoded'))
     select counts.*, times.* exclude (protocol, operation)
     from counts left join times on times.protocol is not distinct from counts.protocol
          and times.operation = counts.operation"""
-_ERRORS = """
+_ERRORS = (
+    """
     select protocol, coalesce(operation, 'not decoded') as operation,
-           coalesce(error_name, error_code::varchar, 'not told') as error, count(*) as exchanges
-    from exchanges where status = 'error' group by all"""
+           case when status = 'unanswered' then '"""
+    + NO_RESPONSE
+    + """'
+                else coalesce(error_name, error_code::varchar, 'not told') end as error, count(*) as exchanges
+    from exchanges where status = 'error' or (status = 'unanswered' and answer_due) group by all"""
+)
 _ASKED = """
     select protocol, coalesce(operation, 'not decoded') as operation, count(*) as exchanges
     from exchanges group by all"""
@@ -61,41 +50,30 @@ def operations_between(a: Source, b: Source) -> list[dict[str, Any]]:
     """protocol, operation; exchanges, per_second, p50_ms, p99_ms of both; p50, p99, rate (least factors), differs."""
     seconds = (seconds_of(a), seconds_of(b))
     made = []
-    for key, sides in _pairs(a, b, _OPERATIONS, ("protocol", "operation")).items():
+    for key, sides in pairs(a, b, _OPERATIONS, ("protocol", "operation")).items():
         row: dict[str, Any] = {"protocol": key[0], "operation": key[1]}
         for side, told, length_s in zip("ab", sides, seconds, strict=True):
             exchanges = told.get("exchanges", 0)
             row |= {f"exchanges_{side}": exchanges, f"per_second_{side}": exchanges / length_s}
-            row |= {f"{name}_ms_{side}": told.get(f"{name}_ms") for name in _QUANTILES}
-        for name in _QUANTILES:
-            row[name] = _latency_factor(sides, name)
+            row |= {f"{name}_ms_{side}": told.get(f"{name}_ms") for name in QUANTILES}
+        for name in QUANTILES:
+            row[name] = quantile_factor(sides, name, "ms", BLUR_MS)
         rates = [count_range(told.get("exchanges", 0)).over(s) for told, s in zip(sides, seconds, strict=True)]
         row["rate"] = least_factor(rates[0], rates[1])
-        row["differs"] = max(row[name] for name in (*_QUANTILES, "rate"))
+        row["differs"] = max(row[name] for name in (*QUANTILES, "rate"))
         made.append(row)
     return sorted(made, key=lambda one: (-one["differs"], -one["exchanges_a"] - one["exchanges_b"], one["operation"]))
 
 
-def _latency_factor(sides: Sequence[Row], name: str) -> float:
-    """1 where a side has no latency at all: that is a matter of the rate."""
-    if any(told.get(f"{name}_ms") is None for told in sides):
-        return 1.0
-    ranges = [Range(told[f"{name}_low"], _or_inf(told[f"{name}_high"])) for told in sides]
-    return least_factor(ranges[0], ranges[1], _BLUR_MS)
-
-
-def _or_inf(value: float | None) -> float:
-    return inf if value is None else value
-
-
 def errors_between(a: Source, b: Source) -> list[dict[str, Any]]:
-    """protocol, operation, error; exchanges with it and of (all exchanges of the operation) of both; differs.
+    """protocol, operation, error (`NO_RESPONSE` is one, too); exchanges with it and of (all exchanges of the operation)
+    of both; differs.
 
     The factor is that of the shares: twice the errors of twice the exchanges are no difference.
     """
-    asked = _pairs(a, b, _ASKED, ("protocol", "operation"))
+    asked = pairs(a, b, _ASKED, ("protocol", "operation"))
     made = []
-    for key, sides in _pairs(a, b, _ERRORS, ("protocol", "operation", "error")).items():
+    for key, sides in pairs(a, b, _ERRORS, ("protocol", "operation", "error")).items():
         row: dict[str, Any] = {"protocol": key[0], "operation": key[1], "error": key[2]}
         ranges = []
         for side, told, whole in zip("ab", sides, asked[key[:2]], strict=True):
@@ -112,7 +90,7 @@ def _alone(row: Row) -> float:
     return least_factor(count_range(row["exchanges_a"]), count_range(row["exchanges_b"]))
 
 
-def _pairs(a: Source, b: Source, query: str, names: Sequence[str]) -> dict[tuple[Any, ...], tuple[Row, Row]]:
+def pairs(a: Source, b: Source, query: str, names: Sequence[str]) -> dict[tuple[Any, ...], tuple[Row, Row]]:
     """Rows of both sides by what names them; an empty row where one side has none."""
     left, right = ({tuple(row[name] for name in names): row for row in rows(source, query)} for source in (a, b))
     return {one: (left.get(one, {}), right.get(one, {})) for one in {**left, **right}}
