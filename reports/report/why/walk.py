@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from wirewitness.reports.base.why import network
 from wirewitness.reports.base.why.asking import FINDING, Asking
 from wirewitness.reports.base.why.model import Causes, Link, Step
-from wirewitness.reports.protocols.kafka.why import commits, groups, pace, partition, refused
+from wirewitness.reports.protocols.kafka.why import commits, groups, pace, partition, paused, refused
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 from wirewitness.reports.protocols.mqtt.why import topic
 from wirewitness.reports.report.why import exchange, findings, waits
@@ -53,6 +53,7 @@ KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
     groups.STARTED: groups.started_causes,
     groups.WAITED: groups.waited_causes,
     groups.PAUSE: groups.pause_causes,
+    paused.PAUSED: paused.paused_causes,
     mqtt.DELIVERY: mqtt.delivery_causes,
     mqtt.AWAY: mqtt.away_causes,
     mqtt.TAKEN_OVER: mqtt.taken_over_causes,

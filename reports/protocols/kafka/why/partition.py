@@ -41,15 +41,16 @@ from wirewitness.reports.protocols.kafka.why.pace import (
     spot_of,
     stopped,
 )
+from wirewitness.reports.protocols.kafka.why.paused import PAUSED, paused_link
 from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access, truncated
 
 PARTITION = "stored_offset"
 # Links that say why it does not go on.
-_EXPLAINS = ("no_leader", "refused_access", "refused_commit", NO_COMMIT, SLOWER)
+_EXPLAINS = ("no_leader", "refused_access", "refused_commit", NO_COMMIT, SLOWER, PAUSED)
 # What is looked for before nothing is said to be wrong.
 TESTED = (
     "refused commits and fetches, a missing leader, a truncated log, offsets that moved back, commits of other "
-    "members, commits that stopped, findings about the partition, its group and its client"
+    "members, commits that stopped, a paused partition, findings about the partition, its group and its client"
 )
 
 _HIGHEST = f"""{COMMITS_OF}
@@ -102,7 +103,9 @@ def partition_causes(ask: Asking, link: Link) -> Causes:
         links.insert(0, refused_link(refused, refused["n"]))
     elif facts["lag"] or last is None:
         # Of an offset that went back the way back explains the distance.
-        links[:0] = stopped(ask, facts, last) or ([] if higher else slower_links(ask, facts, last))
+        paused = None if higher else paused_link(ask, facts, end_ns_of(ask))
+        slow = [paused] if paused else stopped(ask, facts, last) or ([] if higher else slower_links(ask, facts, last))
+        links[:0] = slow
     links[:0] = barred(ask, facts)
     reached = max((one["committed_offset"] or 0 for one in (facts, higher) if one is not None), default=0)
     if (cut := truncated(ask, facts, reached)) is not None:
@@ -170,6 +173,8 @@ def is_healthy(ask: Asking, stand: Mapping[str, Any]) -> str:
         return ""
     if stand["lag"] == 0:
         return f"committed up to the end of the log ({stand['log_end_offset']})"
+    if paused_link(ask, stand, end_ns_of(ask)):
+        return ""
     read = read_of(ask, stand)
     offset, end = stand["committed_offset"], stand["log_end_offset"]
     if read["read_to"] is not None and read["read_to"] <= offset:
