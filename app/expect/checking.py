@@ -6,8 +6,8 @@ States: `ok`; `FAILED`; `nothing`: what it is about does not occur, so nobody kn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -35,18 +35,29 @@ _OUT = "out_of_order"
 # Rules about what a capture lacks: bytes, a direction, ends of packets, packets.
 _LACKS = ("CAP101", "CAP102", "CAP103", "CAP105")
 
+# What says of rows what they must not be; `IS NOT` leaves nothing out.
+_DENIES = re.compile(r"(?i)\bnot\b|<>|!=")
+_IS_NOT = re.compile(r"(?i)\bis\s+not\b")
+
 Kind = TypeVar("Kind", bound=Expectation)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an expectation. said: a sentence. findings, rows: the evidence of one that failed."""
+    """What became of an expectation. said: a sentence. findings, rows: the evidence of one that failed. warnings: what
+    its conditions leave out, though whoever wrote them may not know."""
 
     expectation: Expectation
     state: State
     said: str
     findings: Sequence[Finding] = ()
     rows: Sequence[Found] = field(default=())
+    warnings: Sequence[str] = ()
+
+
+def listed(names: Sequence[str]) -> str:
+    """All of them: what a contract is about is not shortened."""
+    return names_text(names, len(names))
 
 
 def tables_of(expectations: Iterable[Expectation]) -> tuple[str, ...]:
@@ -63,7 +74,7 @@ def tables_of(expectations: Iterable[Expectation]) -> tuple[str, ...]:
     if "findings" in needed or any(isinstance(one, NoFindings) for one in every):
         needed += ["findings", *sorted(tables_needed())]
     # Where rows of evidence have their packets from.
-    return tuple(dict.fromkeys([*needed, "exchanges", "messages"]))
+    return tuple(dict.fromkeys([*needed, "exchanges", "messages", "flows"]))
 
 
 def check_all(analysis: Analysis, expectations: Sequence[Expectation]) -> list[Outcome]:
@@ -84,10 +95,46 @@ def doubts(analysis: Analysis) -> list[str]:
 def _checked(analysis: Analysis, one: Expectation, found: Callable[[], list[Finding]]) -> Outcome:
     try:
         if isinstance(one, NoFindings):
-            return _no_findings(analysis, one, found())
-        return _CHECKS[type(one)](analysis, one)
+            outcome = _no_findings(analysis, one, found())
+        else:
+            outcome = _CHECKS[type(one)](analysis, one)
+        return replace(outcome, warnings=_left_out(analysis, one))
     except QueryError as error:
         raise RulesError(f"{one.source}: {one.name!r} cannot be computed: {error}") from error
+
+
+def _left_out(analysis: Analysis, one: Expectation) -> list[str]:
+    """A line for each condition that is neither true nor false in some rows, and so leaves them out.
+
+    Only of conditions that say what must not be: that null is not equal to something surprises nobody, but neither is
+    it unequal, or `not` anything.
+    """
+    lines = []
+    for name, rows in _conditions(one):
+        if not rows.where or not _DENIES.search(_IS_NOT.sub("", rows.where)):
+            continue
+        among = Rows(rows.table).conditions(one.about, _columns(rows.table))
+        left_out = f"count(*) FILTER (({rows.where}\n) IS NULL) AS left_out"
+        sql = f"SELECT count(*) AS rows_seen, {left_out} FROM {quoted(rows.table)} WHERE {among}"
+        (told,) = rows_of(analysis, sql)
+        if told["left_out"]:
+            lines.append(
+                f"`{name}` is neither true nor false in {told['left_out']:,} of {count(told['rows_seen'], 'row')} of "
+                f"{rows.table}, where a column is null: they are left out. IS NOT TRUE, IS DISTINCT FROM and coalesce "
+                "say what is meant of them."
+            )
+    return lines
+
+
+def _conditions(one: Expectation) -> Iterator[tuple[str, Rows]]:
+    """The conditions of an expectation with what they are called."""
+    if isinstance(one, Measured | Order):
+        yield "where", one.rows
+    if isinstance(one, Order):
+        yield from (("order", Rows(one.rows.table, step)) for step in one.steps)
+    if isinstance(one, NoFindings) and one.where:
+        yield "where", Rows("findings", one.where)
+    yield from (("needs", rows) for rows in one.needs)
 
 
 def _no_findings(analysis: Analysis, one: NoFindings, found: Sequence[Finding]) -> Outcome:
@@ -97,15 +144,26 @@ def _no_findings(analysis: Analysis, one: NoFindings, found: Sequence[Finding]) 
         ids = {row["finding_id"] for row in chosen}
         wanted = [finding for finding in wanted if finding.finding_id in ids]
     if wanted:
-        codes = names_text(list(dict.fromkeys(finding.code for finding in wanted)))
+        codes = listed(list(dict.fromkeys(finding.code for finding in wanted)))
         return Outcome(one, FAILED, f"{count(len(wanted), 'finding')} of {codes}", findings=wanted)
     broken = sorted({failure.code for failure in analysis.failures if not one.rules or failure.code in one.rules})
     if broken:
-        return Outcome(one, FAILED, f"{names_text(broken)} could not evaluate all of it, so nobody knows")
-    lacking = _lacking(analysis, one)
+        return Outcome(one, FAILED, f"{listed(broken)} could not evaluate all of it, so nobody knows")
+    lacking = _lacking(analysis, one) or _untold(one, found)
     if lacking:
         return Outcome(one, NOTHING, lacking)
-    return Outcome(one, OK, f"no finding of {names_text(one.rules)}" if one.rules else "no finding")
+    return Outcome(one, OK, f"no finding of {listed(one.rules)}" if one.rules else "no finding")
+
+
+def _untold(one: NoFindings, found: Sequence[Finding]) -> str:
+    """Of findings that there are, what they never say, so that none could be about it; empty where there is no such
+    thing."""
+    of_rules = [finding for finding in found if _is_meant(replace(one, about={}), finding)]
+    untold = [name for name in one.about if not any(_has(*_values(each), name, "*") for each in of_rules)]
+    if not of_rules or not untold:
+        return ""
+    codes = listed(list(dict.fromkeys(finding.code for finding in of_rules)))
+    return f"findings of {codes} are there, and say no {listed(untold)}"
 
 
 def _is_meant(one: NoFindings, finding: Finding) -> bool:
@@ -113,9 +171,13 @@ def _is_meant(one: NoFindings, finding: Finding) -> bool:
         return False
     if severity_rank(finding.severity) < severity_rank(one.severity):
         return False
+    return all(_has(*_values(finding), name, wanted) for name, wanted in one.about.items())
+
+
+def _values(finding: Finding) -> tuple[Mapping[str, str], Finding]:
+    """What its numbers and its subject say, beside the finding itself."""
     subject = {name: str(value) for name, value in finding.numbers.items() if isinstance(value, str | int)}
-    subject |= dict(subject_pairs(finding.subject))
-    return all(_has(subject, finding, name, wanted) for name, wanted in one.about.items())
+    return subject | dict(subject_pairs(finding.subject)), finding
 
 
 def _has(subject: Mapping[str, str], finding: Finding, name: str, wanted: str) -> bool:
@@ -152,7 +214,7 @@ def _measured(analysis: Analysis, one: Measured) -> Outcome:
         return Outcome(one, NOTHING, f"{unmeasured[0].column} is not known in any row")
     rows = count(int(whole["rows_seen"]), "row")
     if one.per:
-        return Outcome(one, OK, f"{rows}, {count(whole['groups'], 'group')} of {names_text(one.per)}")
+        return Outcome(one, OK, f"{rows}, {count(whole['groups'], 'group')} of {listed(one.per)}")
     (values,) = rows_of(analysis, told)
     return Outcome(
         one, OK, "; ".join(_said(measure.name, values[measure.name], measure.wanted) for measure in one.measures)
@@ -204,7 +266,7 @@ def _of_query(analysis: Analysis, one: OfQuery) -> Outcome:
         return Outcome(one, FAILED, said, rows=evidence_of(analysis, f"({one.sql}\n)", where, order, None))
     lacking = _lacking(analysis, one)
     if not lacking and not one.needs and one.tables and not any(_any(analysis, Rows(table)) for table in one.tables):
-        lacking = f"no row of {names_text(one.tables)}"
+        lacking = f"no row of {listed(one.tables)}"
     return Outcome(one, NOTHING, lacking) if lacking else Outcome(one, OK, said)
 
 
@@ -224,7 +286,7 @@ def _order(analysis: Analysis, one: Order) -> Outcome:
         (broken,) = rows_of(analysis, f"SELECT count(*) AS n FROM ({marked}) WHERE {_OUT}")
         if broken["n"]:
             said = f"{count(broken['n'], 'row')} with {later} and none with {earlier} before"
-            said += f" of the same {names_text(one.per)}" if one.per else ""
+            said += f" of the same {listed(one.per)}" if one.per else ""
             rows = evidence_of(analysis, f"({marked})", _OUT, "ts", (*one.per, "ts"), one.rows.table)
             return Outcome(one, FAILED, said, rows=rows)
     lacking = _lacking(analysis, one) or (
@@ -248,7 +310,7 @@ def _lacking(analysis: Analysis, one: Expectation) -> str:
     if not needs or any(_any(analysis, rows, one.about) for rows in needs):
         return ""
     named = [f"{rows.table}{_narrowed(rows.where, one.about)}" for rows in needs]
-    return f"no row of {names_text(named)}"
+    return f"no row of {listed(named)}"
 
 
 def _columns(table: str) -> Sequence[str]:

@@ -36,12 +36,15 @@ _TELLING = (
     ),
     *("committed_offset", "database", "collection", "packet_identifier", "status", "error_name"),
 )
-# A column with an id -> table, its key, the file and packet there.
+# What tells a connection besides: its ends, by which it is found in any other tool.
+_ENDS = ("ts_first", "client_address", "client_port", "server_address", "server_port", "protocol", "closed_by")
+# A column with an id -> table, its key, the file and packet there, and what else is worth telling.
 _PACKETS_OF = {
-    "exchange_id": ("exchanges", "exchange_id", "request_file", "request_packet"),
-    "message_id": ("messages", "message_id", "file", "packet_first"),
+    "exchange_id": ("exchanges", "exchange_id", "request_file", "request_packet", ()),
+    "message_id": ("messages", "message_id", "file", "packet_first", ()),
+    "flow_id": ("flows", "flow_id", "file", "first_packet", _ENDS[1:5]),
 }
-_TOLD_BY_ITSELF = ("packet", "request_packet", "packet_first")
+_TOLD_BY_ITSELF = ("packet", "request_packet", "packet_first", "first_packet")
 
 
 def rows_of(analysis: Analysis, sql: str, limit: int | None = None) -> list[dict[str, Any]]:
@@ -68,27 +71,37 @@ def evidence_of(
 
 
 def _shown(known: Sequence[str], columns: Sequence[str]) -> list[str]:
-    named = [name for name in _TELLING if name in known]
+    named = [name for name in ((*_ENDS, *_TELLING) if "first_packet" in known else _TELLING) if name in known]
     ids = [name for name in ("exchange_id", "message_id", "file", "request_file", *_TOLD_BY_ITSELF) if name in known]
     return list(dict.fromkeys([*columns, *named, *ids]))
 
 
 def _with_packets(analysis: Analysis, found: Sequence[dict[str, Any]]) -> list[Found]:
-    """Rows with `file` and `packet`, where an id tells them and the row itself does not."""
+    """Rows with `file` and `packet`, where an id tells them and the row itself does not; of a connection's id that is
+    its first packet, and its ends stand beside."""
     if not found or any(name in found[0] for name in _TOLD_BY_ITSELF):
         return list(found)
-    for column, (table, key, file, packet) in _PACKETS_OF.items():
+    for column, (table, key, file, packet, more) in _PACKETS_OF.items():
         ids = sorted({str(row[column]) for row in found if row.get(column) is not None})
         if ids and table in analysis.tables():
             listed = ", ".join(map(literal, ids))
-            sql = f"SELECT {key} AS id, {file} AS file, {packet} AS packet FROM {table} WHERE {key} IN ({listed})"
-            places = {row["id"]: row for row in rows_of(analysis, sql)}
-            return [{**row, **_place(places.get(row.get(column)))} for row in found]
+            told = ", ".join((f"{key} AS id", f"{file} AS file", f"{packet} AS packet", *more))
+            places = {
+                row.pop("id"): row for row in rows_of(analysis, f"SELECT {told} FROM {table} WHERE {key} IN ({listed})")
+            }
+            unknown = dict.fromkeys(("file", "packet", *more))
+            return [
+                {
+                    **row,
+                    **{
+                        name: value
+                        for name, value in places.get(row.get(column), unknown).items()
+                        if row.get(name) is None
+                    },
+                }
+                for row in found
+            ]
     return list(found)
-
-
-def _place(place: Found | None) -> dict[str, Any]:
-    return {"file": None, "packet": None} if place is None else {"file": place["file"], "packet": place["packet"]}
 
 
 def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

@@ -66,6 +66,8 @@ def _blocks(outcome: Outcome) -> Iterator[Block]:
     if len(outcome.findings) > _FINDINGS_SHOWN:
         more = f"and {count(len(outcome.findings) - _FINDINGS_SHOWN, 'more finding')}: wirewitness findings CAPTURE..."
         yield Paragraph(more, nested=True, tone="quiet")
+    for line in outcome.warnings:
+        yield Paragraph(line, "warning", "warning", nested=True)
     if outcome.rows:
         yield _cells(outcome.rows)
 
@@ -87,7 +89,7 @@ def _places(finding: Finding) -> Iterator[str]:
 
 def _cells(rows: Sequence[Found]) -> Cells:
     names = [name for name in rows[0] if name not in _NOT_SHOWN]
-    places = [name for name in names if name in ("packet", "request_packet", "packet_first")]
+    places = [name for name in names if name in ("packet", "request_packet", "packet_first", "first_packet")]
     shown = [*places, *(name for name in names if name not in places and name != "file")][:_MOST_COLUMNS]
     files = {row.get("file") or row.get("request_file") for row in rows}
     if len(files) > 1 and "file" in names:
@@ -126,6 +128,7 @@ def _values(outcome: Outcome) -> dict[str, Any]:
         "source": outcome.expectation.source,
         "state": outcome.state,
         "said": outcome.said,
+        "warnings": list(outcome.warnings),
         "findings_count": len(outcome.findings),
         "findings": [_finding(finding) for finding in outcome.findings[:_FINDINGS_WRITTEN]],
         "rows": list(outcome.rows),

@@ -47,6 +47,8 @@ _AGGREGATES = {
 }  # fmt: skip
 _NUMBERS = ("int64", "float64")
 _COMMON = ("name", "about", "needs")
+# What means something beside one of the kinds.
+_BESIDE = ("where", "severity", "rows", "per", "count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,15 @@ def expectations_of(path: str, source: str, text: str) -> list[Expectation]:
         raise RulesError(f"{path}: there is no expectation in it; each begins with [[{TABLE}]]")
     if len(listed) > MOST_EXPECTATIONS:
         raise RulesError(f"{path}: {len(listed):,} expectations, more than {MOST_EXPECTATIONS:,}")
-    return [_expectation(_entry(path, source, number, one)) for number, one in enumerate(listed, 1)]
+    entries = [_entry(path, source, number, one) for number, one in enumerate(listed, 1)]
+    found = [_expectation(entry) for entry in entries]
+    first: dict[str, int] = {}
+    for number, (entry, one) in enumerate(zip(entries, found, strict=True), 1):
+        if first.setdefault(one.name, number) != number:
+            raise RulesError(
+                f"{entry.where}: expectation {first[one.name]} has that name, too; reports know them by it"
+            )
+    return found
 
 
 def _entry(path: str, source: str, number: int, values: Mapping[str, Any]) -> _Entry:
@@ -173,11 +183,20 @@ def _expectation(entry: _Entry) -> Expectation:
     if "order" in kinds and "table" in kinds:
         kinds.remove("table")
     if len(kinds) != 1:
-        said = "says nothing to check" if not kinds else f"has {' and '.join(kinds)}, which are expectations each"
-        raise RulesError(f"{entry.where} {said}: write one of {', '.join(_KINDS)}")
+        raise _no_kind(entry, kinds)
     expectation = _KINDS[kinds[0]](entry)
     check_about(expectation, entry.where)
     return expectation
+
+
+def _no_kind(entry: _Entry, kinds: list[str]) -> RulesError:
+    """Of an entry that has none of the kinds, or several; a key that means nothing, as one misspelt, is named."""
+    if kinds:
+        said = f"has {' and '.join(kinds)}, which are expectations each"
+        return RulesError(f"{entry.where} {said}: write one of {', '.join(_KINDS)}")
+    unknown = next((key for key in entry.values if key not in (*_COMMON, *_BESIDE)), None)
+    of_it = "" if unknown is None else f" ({unknown!r} means nothing here{near_names(unknown, (*_KINDS, *_COMMON))})"
+    return RulesError(f"{entry.where} says nothing to check{of_it}: write one of {', '.join(_KINDS)}")
 
 
 def _no_findings(entry: _Entry) -> Expectation:

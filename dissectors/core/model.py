@@ -105,7 +105,7 @@ EXCHANGES = Fields(
         "awaitable",
         "bool",
         "long poll: the request makes the server wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
-        "news (hello), so that percentiles leave it out; null where it does not",
+        "news (hello), so that percentiles leave it out; null: not known, the request was not seen or decoded",
     ),
     Field(
         "throttle_time_ms",

@@ -62,7 +62,7 @@ def exchange_row(
     error_name: str | None = None,
     request_bytes: int | None = None,
     response_bytes: int | None = None,
-    awaitable: bool | None = None,
+    awaitable: bool | None = False,
     throttle_time_ms: int | None = None,
 ) -> Row:
     """EXCHANGE_FIELDS. direction: the request's. ts: its time; without a request, that of the response."""
@@ -108,6 +108,7 @@ def orphan_row(
         response_packet=frame.packet_last,
         ts_response=frame.ts_ns,
         response_bytes=frame.size,
+        awaitable=None,
         error_code=error_code,
         error_name=error_name,
     )

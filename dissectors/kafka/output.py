@@ -75,7 +75,7 @@ def add_exchange(
         size = end - start
     _, _, _, client_id, request_offset, request_bytes, request_packet, request_ns, value, _ = request
     error_name = None if error_code is None else ERROR_NAMES.get(error_code)
-    awaitable = None if known.waits is never else known.waits(value) or None
+    awaitable = False if known.waits is never else known.waits(value)
     rows.append(
         (CLIENT_TO_SERVER, request_offset, offset, request_packet, packet, request_ns, ts_ns, known.name, known.version,
          client_id, status, error_code, error_name, request_bytes, size, awaitable,

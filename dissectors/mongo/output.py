@@ -98,7 +98,7 @@ def add_exchange(rows: list[Row], pending: Pending, status: str | None) -> None:
             status=status,
             error_code=found.code,
             error_name=found.name,
-            awaitable=pending.awaitable or None,
+            awaitable=pending.awaitable,
         )
     )
 

@@ -113,7 +113,7 @@ def take_ordinary(
                 if exchanges is not None:
                     exchanges.append(
                         (direction, offset, None, last, None, ts_ns, None, "PUBLISH", version, client_id, "one_way",
-                         None, None, length, None, None, None)
+                         None, None, length, None, False, None)
                     )  # fmt: skip
                 if head is not None and publishes is not None:
                     publishes.append(

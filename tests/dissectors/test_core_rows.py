@@ -54,7 +54,8 @@ def test_each_value_of_an_exchange_stands_under_its_name() -> None:
 
 def test_what_is_not_said_of_an_exchange_is_null() -> None:
     row = named(EXCHANGE_FIELDS, exchange_row(ts=1, status="unanswered"))
-    assert {name for name, value in row.items() if value is not None} == {"direction", "ts", "status"}
+    assert {name for name, value in row.items() if value is not None} == {"direction", "ts", "status", "awaitable"}
+    assert row["awaitable"] is False
 
 
 def test_an_orphan_answers_the_other_side() -> None:

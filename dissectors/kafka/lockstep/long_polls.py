@@ -18,15 +18,15 @@ LEFT_OUT = frozenset(WAITS) - _FETCHES
 
 
 def awaitable(group: Group) -> Same | Numbers:
-    """True for each request that asks to wait, else null."""
+    """Whether each request asks to wait."""
     if group.api_key not in _FETCHES:
-        return Same(None)
+        return Same(False)
     count = len(group)
     wants_data = _number(group.asked, "min_bytes") > 0
     if not wants_data.all():
         wants_data |= _of_raft(group.asked, group.strings, count)
     waits = (_number(group.asked, "max_wait_ms") > 0) & wants_data
-    return Numbers(waits, waits)
+    return Numbers(waits)
 
 
 def _number(columns: Columns, name: str) -> Ints:

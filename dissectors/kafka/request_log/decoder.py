@@ -229,7 +229,7 @@ def _add_exchange(
             ts_response=None if answer is None else answer.ts_ns,
             error_code=error_code,
             error_name=None if error_code is None else ERROR_NAMES.get(error_code),
-            awaitable=known.waits(request.value) or None,
+            awaitable=known.waits(request.value),
             throttle_time_ms=throttle_time_ms,
         )
     )

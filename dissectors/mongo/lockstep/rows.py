@@ -113,7 +113,7 @@ class Told:
             Coded(outcomes.codes, [one.name for one in outcomes.values]),
             Numbers(frames.size[asked]),
             Numbers(frames.size[answered]),
-            Numbers(of.awaitable, of.awaitable),
+            Numbers(of.awaitable),
             _NOTHING,
         )
         return Placed(Block(columns, of.size), answered)

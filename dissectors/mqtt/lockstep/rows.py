@@ -154,7 +154,7 @@ class Told:
             self._reason(ended_by),
             asked(messages.length, frames.size, lambda known: known.length),
             of_answer(frames.size),
-            _NONE,
+            Same(False),
             _NONE,
         )
         return Placed(Block(columns, len(due)), due)

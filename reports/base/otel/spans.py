@@ -80,7 +80,7 @@ def span(row: Row) -> Span:
         f"{OWN}response.packet": row["response_packet"],
         f"{OWN}request.bytes": row["request_bytes"],
         f"{OWN}response.bytes": row["response_bytes"],
-        f"{OWN}awaitable": row["awaitable"],
+        f"{OWN}awaitable": row["awaitable"] or None,
     }
     attributes = {name: value for name, value in made.items() if value is not None}
     links = tuple(filter(None, map(_context, row.get("traceparents") or ())))

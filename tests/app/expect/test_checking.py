@@ -14,7 +14,9 @@ from wirewitness.app.expect.outcomes import evidence_text
 from wirewitness.app.expect.rules import expectations_of
 
 EVERYTHING = expectations_of(
-    "all", "all", "[[expect]]\nno_findings = true\n[[expect]]\nsql = 'from kafka_group_events'"
+    "all",
+    "all",
+    "[[expect]]\nname = 'all'\nno_findings = true\n[[expect]]\nsql = 'from kafka_group_events'",
 )
 
 
@@ -92,6 +94,10 @@ FETCHES = "table = 'exchanges'\nwhere = \"operation = 'Fetch'\"\n"
         ),
         pytest.param("no_findings = ['KAF103']\nabout.client = 'billing-a'", FAILED, "19 findings", id="sick client"),
         pytest.param("no_findings = ['KAF103']\nabout.group = 'none'", NOTHING, "with group none", id="no such group"),
+        pytest.param(
+            "no_findings = ['KAF103']\nabout.user = 'x'\nneeds = 'exchanges'", NOTHING,
+            "findings of KAF103 are there, and say no user", id="what findings do not say",
+        ),
         pytest.param("no_findings = ['MON104']", NOTHING, "no row of mongo_c", id="other protocol"),
         pytest.param(
             "no_findings = ['KAF103']\nseverity = 'critical'\nwhere = \"confidence = 'low'\"", OK,
@@ -140,3 +146,37 @@ def test_findings_are_told_with_packets(analysis: Analysis) -> None:
     assert "8 of 24 packets of" in text
     assert ": 7326, 7401, " in text
     assert "and 18 more findings" in text
+
+
+def test_requests_that_do_not_wait_can_be_asked_for(analysis: Analysis) -> None:
+    """`awaitable` is false where it is not true: `not awaitable` finds rows."""
+    found = outcome(analysis, "table = 'exchanges'\nwhere = 'not awaitable'\ncount = '> 1000'")
+    assert (found.state, found.warnings) == (OK, [])
+
+
+def test_a_condition_that_null_leaves_out_is_a_warning(analysis: Analysis) -> None:
+    denied = outcome(analysis, "table = 'exchanges'\nwhere = \"response_bytes + null <> 3\"\ncount = 0")
+    assert denied.state == OK
+    assert "`where` is neither true nor false in" in denied.warnings[0]
+    assert "IS NOT TRUE" in evidence_text(denied)
+    for where in ("error_name = null", "(error_name = null) is not true", "operation <> 'Fetch'"):
+        assert outcome(analysis, f"table = 'exchanges'\nwhere = \"{where}\"\ncount = '>= 0'").warnings == []
+
+
+def test_evidence_of_connections_has_ends_and_the_first_packet(analysis: Analysis) -> None:
+    found = outcome(analysis, "table = 'flows'\nwhere = \"protocol = 'kafka'\"\ncount = 0")
+    (first, *_) = found.rows
+    assert {"client_address", "client_port", "server_address", "server_port", "first_packet"} <= first.keys()
+    text = evidence_text(found)
+    assert "FIRST PACKET" in text
+    assert f" {first['client_port']} " in text
+    of_query = outcome(analysis, 'sql = "select flow_id, count(*) as n from exchanges group by flow_id"')
+    for row in of_query.rows:
+        assert row["packet"] > 0
+        assert (row["server_port"] > 0, row["client_port"] > 0, bool(row["file"])) == (True, True, True)
+
+
+def test_lists_are_whole(analysis: Analysis) -> None:
+    rules = ["MON101", "MON102", "MON103", "MON104", "MON105", "MON106", "MON107"]
+    found = outcome(analysis, f"no_findings = {rules}\nneeds = 'exchanges'")
+    assert found.said == f"no finding of {', '.join(rules)}"

@@ -22,6 +22,11 @@ HEALTHY = [
     ("mqtt-client", "mqtt_healthy"),
     ("mqtt-client", "mqtt_v5_features"),
     ("mongo-driver", "mongo_healthy"),
+    ("only-tls", "tls/kafka_tls"),
+    ("answered-in-time", "mqtt_healthy"),
+    ("connections-kept", "mqtt_v5_features"),
+    ("known-topics", "mqtt_healthy"),
+    ("no-stale-commit", "kafka_healthy"),
 ]
 SICK = [
     ("kafka-consumer", "kafka_stale_commit", "committed offsets do not move back"),
@@ -33,6 +38,11 @@ SICK = [
     ("mqtt-client", "mqtt_faults", "the keep-alive is kept, and pings are answered"),
     ("mqtt-client", "mqtt_takeover_loop", "no client takes over another's id again and again"),
     ("mongo-driver", "mongo_shapes_and_errors", "cursors are read to their end or killed"),
+    ("only-tls", "mqtt_healthy", "every connection is encrypted"),
+    ("answered-in-time", "mqtt_faults", "every request that is due a response gets one"),
+    ("known-topics", "incidents/unknown_topic-4", "no broker is asked for a topic that it does not know"),
+    ("finds-limited", "mongo_healthy", "finds have a limit"),
+    ("no-stale-commit", "kafka_stale_commit", "no commit brings an older offset back"),
 ]
 
 

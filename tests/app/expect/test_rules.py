@@ -33,6 +33,14 @@ def said(text: str) -> str:
         pytest.param("expect = 3", "no expectation in it", id="no list"),
         pytest.param("rules = []", "'rules' means nothing here", id="other table"),
         pytest.param("[[expect]]\nname = 'n'", "expectation 1 ('n') says nothing to check", id="nothing"),
+        pytest.param(
+            CAUSES.replace("no_findings", "no_finding"),
+            "says nothing to check ('no_finding' means nothing here; did you mean no_findings", id="kind misspelt",
+        ),
+        pytest.param(
+            CAUSES + FETCH.replace('"n"', '"m"') + "count = 0\n" + CAUSES,
+            "expectation 3 ('n'): expectation 1 has that name, too", id="names twice",
+        ),
         pytest.param(FETCH + "sql = 'select 1'\ncount = 0", "has table and sql, which are expectations each", id="two"),
         pytest.param(FETCH + "", "nothing to compare: write count", id="no number"),
         pytest.param(
@@ -109,9 +117,9 @@ def test_every_kind_is_read() -> None:
         "rules.toml",
         "rules",
         FETCH + "where = \"operation = 'Fetch'\"\nper = 'client_id'\np99_9_latency_ms = '<= 1.5'\ncount = 3\n"
-        + CAUSES + "about.group = 'pay*'\nneeds = \"kafka_offset_commits where topic = 'a'\"\n"
+        + CAUSES.replace('"n"', '"m"') + "about.group = 'pay*'\nneeds = \"kafka_offset_commits where topic = 'a'\"\n"
         + "[[expect]]\nsql = 'select 1 from flows;'\nrows = '!= 0'\n"
-        + FETCH + "order = ['true', 'false']\n",
+        + FETCH.replace('"n"', '"in order"') + "order = ['true', 'false']\n",
     )  # fmt: skip
     measured, causes, query, order = found
     assert isinstance(measured, Measured)

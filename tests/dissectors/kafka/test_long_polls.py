@@ -55,8 +55,14 @@ def test_exchanges_tell() -> None:
     wire.request(FETCH, 4, 5, fetch_v4(500, 1)).finish()
     assert wire.rows("exchanges", "operation", "status", "awaitable") == [
         ("Fetch", "ok", True),
-        ("Fetch", "ok", None),
-        ("Heartbeat", "ok", None),
-        ("OffsetCommit", "ok", None),
+        ("Fetch", "ok", False),
+        ("Heartbeat", "ok", False),
+        ("OffsetCommit", "ok", False),
         ("Fetch", "unanswered", True),
     ]
+
+
+def test_nobody_knows_of_what_was_not_seen() -> None:
+    """A response without its request, and a Fetch that cannot be decoded."""
+    wire = Wire().response(9, bytes(8)).request(FETCH, 4, 2, b"\xff").response(2, bytes(8)).finish()
+    assert {row[-1] for row in wire.rows("exchanges", "status", "awaitable")} == {None}
