@@ -156,12 +156,14 @@ class DecodedRows:
 
     def _with_identities(self, flows: pa.Table) -> pa.Table:
         """The flows, with who is at their ends where somebody says."""
-        seen = [stats.identities for stats in self._decoded.captures if len(stats.identities)]
-        if not seen and self._names is None:
+        captures = self._decoded.captures
+        seen = [stats.identities for stats in captures if len(stats.identities)]
+        if not seen and self._names is None and not any(stats.names for stats in captures):
             return flows
-        from wirewitness.analyser.analysis.flow_workloads import with_identities
+        from wirewitness.analyser.analysis.flow_workloads import names_with_captures, with_identities
 
-        flows, remarks = with_identities(flows, seen, self._names)
+        names = names_with_captures(self._names, [stats.names for stats in captures])
+        flows, remarks = with_identities(flows, seen, names)
         self.remarks += remarks
         self.has_identities = True
         return flows

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.words import count, names_text, printable
-from wirewitness.analyser.capture.workloads.address_names import AddressNames, Found
+from wirewitness.analyser.capture.workloads.address_names import AddressNames, Entry, Found
+from wirewitness.analyser.capture.workloads.hosts_file import names_somebody
 from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen, Seen
-from wirewitness.analyser.capture.workloads.workload import Identity, agreed
+from wirewitness.analyser.capture.workloads.workload import Identity, agreed, identity
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
 
 Ints = npt.NDArray[np.int64]
@@ -60,6 +61,15 @@ def with_identities(
         if identities:
             flows = _with_columns(flows, side, identities, codes)
     return flows, remarks_on(names, use)
+
+
+def names_with_captures(names: AddressNames | None, told: Iterable[Mapping[str, str]]) -> AddressNames | None:
+    """names: of files. told: name of each address, as captures have it; a file that has the address counts before."""
+    entries = [
+        Entry(address, identity(host=name, source="capture"))
+        for of_capture in told for address, name in of_capture.items() if names_somebody(address)
+    ]  # fmt: skip
+    return (names or AddressNames([])).beside(entries) if entries else names
 
 
 def _by_end(held: Iterable[IdentitiesSeen]) -> dict[tuple[Any, ...], list[Seen]]:

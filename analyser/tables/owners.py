@@ -20,7 +20,7 @@ _MEANINGS = {
     "namespace": "its namespace",
     "workload": "what made the pod, as `deployment payments`",
     "host": "machine, Kubernetes node or name of the address at the {} end",
-    "workload_source": "where this was learned: capture, comment (ptcpdump), pktap, hosts, pods or kernel",
+    "workload_source": "where this was learned: capture, comment (ptcpdump), pktap, hosts, pods, docker or kernel",
 }
 
 

@@ -50,7 +50,8 @@ keylog_option = click.option(
 
 hosts_option = click.option(
     "--hosts", "hosts", multiple=True, metavar="FILE",
-    help="Who has which address: /etc/hosts, CSV or TOML with times, or kubectl get pods -A -o json. Repeatable.",
+    help="Who has which address: /etc/hosts, CSV or TOML with times, kubectl get pods -A -o json, docker inspect or "
+         "docker network inspect. Repeatable.",
 )  # fmt: skip
 
 

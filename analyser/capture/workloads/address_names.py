@@ -75,6 +75,14 @@ class AddressNames:
         """The entries of each address."""
         return self._entries
 
+    def beside(self, entries: Iterable[Entry]) -> AddressNames:
+        """The same with these entries for addresses that no file has."""
+        found = AddressNames(self.files)
+        for entry in entries:
+            if entry.address not in self._entries:
+                found._entries.setdefault(entry.address, []).append(entry)
+        return found
+
     def timeline(self, address: str) -> Timeline | None:
         """The address over time; None where no file has it."""
         entries = self._entries.get(address)
@@ -111,9 +119,16 @@ def _timeline(entries: list[Entry]) -> Timeline:
     return Timeline(tuple(starts), tuple(answers))
 
 
+def _says_more(one: Identity, other: Identity) -> bool:
+    """Whether it is all that the other one says, and more: two files on one container, of which one knows less."""
+    fields = zip(one[:-1], other[:-1], strict=True)
+    return one[:-1] != other[:-1] and one.source == other.source and all(b is None or a == b for a, b in fields)
+
+
 def _answer(holding: Mapping[Identity, int]) -> tuple[Identity | None, Found]:
     if not holding:
         return None, Found.OTHER_TIME
+    holding = {one: number for one, number in holding.items() if not any(_says_more(other, one) for other in holding)}
     if len(holding) == 1:
         return next(iter(holding)), Found.NAMED
     # A pod that shares its node's address, and others on this node: the node is what all agree on.

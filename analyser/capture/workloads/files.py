@@ -1,16 +1,19 @@
 """Files that name addresses, recognised by their content. In: paths. Out: entries, or one line that says what is wrong.
 
-Four forms: /etc/hosts, CSV and TOML with times, and what `kubectl get pods -o json` writes.
+Five forms: /etc/hosts, CSV and TOML with times, what `kubectl get pods -o json` writes, and what `docker inspect` or
+`docker network inspect` does.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, AddressNames, Entry, NamesFile
+from wirewitness.analyser.capture.workloads.docker_file import docker_entries, is_docker
 from wirewitness.analyser.capture.workloads.hosts_file import csv_entries, hosts_entries, known_address, toml_entries
 from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
@@ -23,12 +26,13 @@ from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
 _OVER = ("Succeeded", "Failed")
 _HASH = "pod-template-hash"
+# A table of TOML begins with a bracket as well, but with no value in it.
+_JSON_LIST = re.compile(r"\[\s*[{\]]")
 
 
-def pods_entries(text: str) -> tuple[list[Entry], int]:
+def pods_entries(document: Any) -> tuple[list[Entry], int]:
     """Entries, and how many pods have no address although they ran. ValueError for anything else than pods."""
-    document = json.loads(text)
-    kind, items = _text(document, "kind"), document.get("items")
+    kind, items = _text(document, "kind"), _get(document, "items")
     if isinstance(items, list):
         listed = items
     elif kind in ("Pod", "Node"):
@@ -152,7 +156,10 @@ def _time(text: str | None) -> int | None:
 # Some 10,000 pods as kubectl writes them; parsed it takes about eight times as much memory.
 MAX_BYTES = 128 << 20
 MAX_ENTRIES = 500_000
-FORMS = "an /etc/hosts file, CSV or TOML with addresses and names, or `kubectl get pods -o json`"
+FORMS = (
+    "an /etc/hosts file, CSV or TOML with addresses and names, `kubectl get pods -o json`, `docker inspect` or "
+    "`docker network inspect`"
+)
 
 
 class NamesFileError(ValueError):
@@ -193,8 +200,9 @@ def parsed(path: str, data: bytes) -> NamesFile:
 def _entries(text: str) -> tuple[list[Entry], int]:
     """Entries, and how many parts were passed over. ValueError for what has none of the forms."""
     start = text.lstrip()
-    if start.startswith("{"):
-        return pods_entries(text)
+    if start.startswith("{") or _JSON_LIST.match(start):
+        document = json.loads(text)
+        return docker_entries(document) if is_docker(document) else pods_entries(document)
     first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
     if first.lstrip().startswith("[") or ("=" in first and "," not in first):
         return toml_entries(text)

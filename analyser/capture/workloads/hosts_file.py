@@ -41,7 +41,7 @@ def hosts_entries(text: str) -> tuple[list[Entry], int]:
         address = known_address(words[0])
         if address is None or len(words) < 2:
             wrong += 1
-        elif _names_somebody(address):
+        elif names_somebody(address):
             found.append(Entry(address, identity(host=words[1], source="hosts")))
     if wrong and not found:
         raise ValueError("no line is an address with a name")
@@ -79,7 +79,8 @@ def known_address(text: Any) -> str | None:
         return None
 
 
-def _names_somebody(address: str) -> bool:
+def names_somebody(address: str) -> bool:
+    """Whether the address is one machine's: loopback and multicast addresses are everybody's."""
     one = ip_address(address)
     return not (one.is_loopback or one.is_multicast or one.is_unspecified or address == "255.255.255.255")
 
@@ -94,7 +95,7 @@ def _entries(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Entry], int]:
         entry = _entry(row)
         if entry is None:
             wrong += 1
-        elif _names_somebody(entry.address):
+        elif names_somebody(entry.address):
             found.append(entry)
     if wrong and not found:
         raise ValueError("no entry has an address and a name")

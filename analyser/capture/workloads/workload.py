@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 from wirewitness.analyser.base.words import printable
 
 # Where it was learned: blocks and options of the capture file, comments of ptcpdump in it, Apple's link layer, a file
-# of names or a list of pods that somebody gave, this machine's kernel while it captured.
-Source = Literal["capture", "comment", "pktap", "hosts", "pods", "kernel"]
+# of names, a list of pods or of containers that somebody gave, this machine's kernel while it captured.
+Source = Literal["capture", "comment", "pktap", "hosts", "pods", "docker", "kernel"]
 
 MAX_NAME = 253  # characters of a name of the DNS, which names of pods and hosts are
 MAX_WORDS = 64  # characters of one name in a sentence

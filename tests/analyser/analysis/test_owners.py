@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import zlib
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +200,31 @@ def test_clients_that_are_named_with_their_ports(tmp_path: Path) -> None:
         assert {one["host"] for one in json.loads(row.numbers)["clients"] if one["address"] == "10.77.0.11"} == {
             "sensor-host"
         }
+
+
+def named_by_itself(tmp_path: Path, **names: str) -> Path:
+    """The sample with a name resolution block of pcapng behind it: addresses under what they are called."""
+    records = b""
+    for name, address in names.items():
+        value = IPv4Address(address).packed + name.encode() + b"\0"
+        records += struct.pack("<HH", 1, len(value)) + value + bytes(-len(value) % 4)
+    length = 12 + len(records) + 4
+    block = struct.pack("<II", 4, length) + records + bytes(4) + struct.pack("<I", length)
+    path = tmp_path / "named.pcapng"
+    path.write_bytes(SAMPLE.read_bytes() + block)
+    return path
+
+
+def test_names_in_the_capture_name_hosts(tmp_path: Path) -> None:
+    path = named_by_itself(tmp_path, ledger=A, kafka="10.77.0.2", localhost="127.0.0.1")
+    with wirewitness.read(path, tables=["flows"]) as analysis:
+        flows = by_client(analysis, "flows", "client_host", "client_workload_source", "server_host")
+        assert analysis.remarks == []
+    assert flows[A] == {("ledger", "capture", "kafka")}
+    assert flows[C] == {(None, None, "kafka")}
+
+
+def test_a_file_of_names_counts_before_those_in_the_capture(tmp_path: Path) -> None:
+    path = named_by_itself(tmp_path, ledger=A, kafka="10.77.0.2")
+    with wirewitness.read(path, options=hosts(tmp_path, f"{A} node-a\n"), tables=["flows"]) as analysis:
+        assert by_client(analysis, "flows", "client_host", "server_host")[A] == {("node-a", "kafka")}

@@ -175,3 +175,58 @@ def test_wrong_parts_are_counted(tmp_path: Path) -> None:
     strange = {"kind": "Pod", "metadata": [], "spec": 3, "status": {"podIP": 7, "podIPs": "10.0.0.1"}}
     path.write_text(pods(pod("a", "10.0.0.1"), pod("b", "nowhere"), strange))
     assert (read_file(str(path)).passed_over, len(read_file(str(path)).entries)) == (1, 1)
+
+
+def container(name: str, address: str, **more: Any) -> dict[str, Any]:
+    """A container as `docker inspect` has it."""
+    state = {"Running": True, "StartedAt": "2026-11-20T08:00:00.123456789Z", "FinishedAt": "0001-01-01T00:00:00Z"}
+    networks = {"shop_default": {"IPAddress": address, "GlobalIPv6Address": ""}}
+    return {"Name": f"/{name}", "State": state | more.pop("State", {}), "Config": {"Labels": more.pop("labels", None)},
+            "NetworkSettings": {"IPAddress": "", "Networks": networks if address else {}}, **more}  # fmt: skip
+
+
+def network(**held: str) -> dict[str, Any]:
+    """A network as `docker network inspect` has it."""
+    containers = {
+        name: {"Name": name, "IPv4Address": f"{address}/16", "IPv6Address": ""} for name, address in held.items()
+    }
+    return {"Name": "shop_default", "IPAM": {"Config": [{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}]},
+            "Containers": containers}  # fmt: skip
+
+
+def test_containers_by_docker_inspect(names: Any) -> None:
+    broker = container("shop-kafka-1", "172.18.0.2", labels={"com.docker.compose.service": "kafka"})
+    ended = container("old", "172.18.0.9", State={"Running": False, "FinishedAt": "2026-11-20T11:00:00Z"})
+    found = names(json.dumps([broker, ended]))
+    known = Identity(container="shop-kafka-1", workload="service kafka", source="docker")
+    assert found.at("172.18.0.2", NOON) == (known, Found.NAMED)
+    assert found.at("172.18.0.2", ns_of("2026-11-20T07:00:00"))[1] is Found.OTHER_TIME
+    assert found.at("172.18.0.9", ns_of("2026-11-20T10:00:00"))[0] == Identity(container="old", source="docker")
+    assert found.at("172.18.0.9", NOON)[1] is Found.OTHER_TIME
+    assert names(json.dumps(broker)).at("172.18.0.2", NOON)[0] == known
+
+
+def test_containers_by_docker_network_inspect(names: Any) -> None:
+    found = names(json.dumps([network(kafka="172.18.0.2", mosquitto="172.18.0.3")]))
+    assert found.at("172.18.0.3", NOON) == (Identity(container="mosquitto", source="docker"), Found.NAMED)
+    assert found.at("172.18.0.1", NOON)[0] == Identity(host="gateway of shop_default", source="docker")
+
+
+def test_both_files_together_name_what_one_of_them_knows_more_of(names: Any) -> None:
+    broker = container("kafka", "172.18.0.2", labels={"com.docker.compose.service": "kafka"})
+    found = names(json.dumps([broker]), json.dumps([network(kafka="172.18.0.2", other="172.18.0.5")]))
+    one, verdict = found.at("172.18.0.2", NOON)
+    assert (one and one.workload, verdict) == ("service kafka", Found.NAMED)
+    someone_else = names(json.dumps([broker]), json.dumps([network(other="172.18.0.2")]))
+    assert someone_else.at("172.18.0.2", NOON) == (None, Found.SEVERAL)
+
+
+def test_running_containers_without_an_address_are_counted(names: Any) -> None:
+    (file,) = names(json.dumps([container("on-the-host", ""), container("kafka", "172.18.0.2")])).files
+    assert (file.passed_over, len(file.entries)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ['[{"Id": "1"}]', '[{"Name": "x"}, 3]', "[3]"])
+def test_lists_of_something_else_are_refused(names: Any, text: str) -> None:
+    with pytest.raises(NamesFileError, match="docker network inspect"):
+        names(text)
