@@ -112,7 +112,8 @@ View = Callable[[Analysis], Any]
 class Session:
     """One live analysis. `news` are findings that changed since the listener saw it last; `view` the newest answer.
 
-    waits_for_capture: the time begins when the capturing program says that it captures.
+    is_read: all packets are, and what they say is put together. waits_for_capture: the time begins when the capturing
+    program says that it captures.
     """
 
     def __init__(
@@ -124,10 +125,11 @@ class Session:
         show: Callable[[Session], None],
         stop: Callable[[bool], None],
         duration_s: float | None = None,
+        ends: Callable[[], None] = lambda: None,
     ) -> None:
         """view: asked in the copy, of an analysis of the last minutes. show: called a few times a second. stop: makes
         the sources end, with True at once, with False when what was captured is read. duration_s: stop by itself after
-        this time."""
+        this time. ends: called when it is to end, and when all is read: from then on no copy of the process is made."""
         tables = tuple(tables)
         known = dissectors(options.enable)
         self._options = options
@@ -137,11 +139,11 @@ class Session:
         self.news: list[News] = []
         self.view: Any = None
         self.lines: list[str] = []
-        self.stopping = False
+        self.stopping = self.is_read = False
         self.waits_for_capture = False
         self.began_s = time.monotonic()
         self.answer_s: float | None = None
-        self._view, self._show, self._stop = view, show, stop
+        self._view, self._show, self._stop, self._ends = view, show, stop, ends
         self._duration_s = duration_s
         self._show_s = self._forget_s = 0.0
         self._far = far(self.began_s)
@@ -160,6 +162,8 @@ class Session:
                 if asked.copy is not None:
                     asked.copy.close()
                     asked.copy = None
+        self.is_read = True
+        self._ends()
         self.pipeline.tick(time.monotonic())
         if self.pipeline.progress:
             self._say(ENDED)
@@ -174,6 +178,7 @@ class Session:
         if at_once or not self.stopping:
             self.stopping = True
             self._stop(at_once)
+            self._ends()
 
     def step(self) -> None:
         """Whatever is due: called after every batch of packets, and while none come."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirewitness.app.cli.live_ending import Ending
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from wirewitness.app.shared.failure import OWN_PROCESS, CallerError, Status, complain
 from wirewitness.app.shared.live_options import DurationType, PortsType, RotationType, capture_job, check_options
@@ -100,9 +101,20 @@ def live(
 
     analysis = state = None
     title = ", ".join(interfaces) or ("standard input" if read == "-" else str(read))
-    with output_for(form, title, quiet=quiet) as output:
-        shared = _shared(share, interfaces, read, reading)
-        analysis, state = run_live(job, read, reading, keep, duration, output, shared)
+    ending: Ending | None = None
+    try:
+        with output_for(form, title, quiet=quiet) as output:
+            ending = Ending(output.doing)
+            shared = _shared(share, interfaces, read, reading)
+            analysis, state = run_live(job, read, reading, keep, duration, output, shared, ending=ending)
+        return _ended(analysis, state, form, quiet=quiet)
+    finally:
+        if ending is not None:
+            ending.over()
+
+
+def _ended(analysis: Analysis | None, state: CaptureState | None, form: str, *, quiet: bool) -> Status:
+    """The report, and how it all went."""
     if analysis is None or state is None:  # whoever read the lines has what was wanted
         return Status.DONE
     with analysis:
@@ -125,10 +137,12 @@ def run_live(
     output: Output,
     shared: Snapshots | None = None,
     tables: Iterable[str] | None = None,
+    ending: Ending | None = None,
 ) -> tuple[Analysis, CaptureState]:
     """Read until it is over, or until somebody stops it; the analysis of what is still there, and how capturing went.
 
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
+    ending: says what is still done once it is to end.
     """
     from wirewitness.analyser.capture.program import Imports
     from wirewitness.analyser.live.confined import Confinement
@@ -154,7 +168,8 @@ def run_live(
 
     if tables is None:
         tables = REPORT_TABLES if shared is None else SHARED_TABLES
-    session = Session(tables, options, kept, view, output.show, stop_all, duration)
+    ends = (lambda: None) if ending is None else ending.begin
+    session = Session(tables, options, kept, view, output.show, stop_all, duration, ends)
     session.waits_for_capture = job is not None
     session.pipeline.keep_fresh = output.wants_exchanges
     with ExitStack() as opened, _stopped_by_signals(session):
@@ -162,6 +177,8 @@ def run_live(
         if confinement is not None:
             share = () if shared is None else (shared.descriptor, [shared.place.parent])
             confinement.begin(Imports(("wirewitness.app.cli", "wirewitness.app.shared", "rich")), *share)
+        if ending is not None:
+            ending.of(session)
         if session.stopping:  # somebody did so while packets were captured already, but not read yet
             stop_all(False)
         analysis = session.run(sources)

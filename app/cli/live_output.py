@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _FINDINGS_SHOWN = 50
 _LINES_SHOWN = 3
+_STATE_EVERY_S = 1.0
+_DROPS = ("kernel_drops", "backlog_drops")
 _STATE_OF_EVENT = {"new": "", "confirmed": "confirmed: ", "withdrawn": "withdrawn: "}
 
 
@@ -36,8 +39,15 @@ class Output(Protocol):
         """Show what changed."""
 
 
+class Shown(Output, Protocol):
+    """What `wirewitness live` needs besides."""
+
+    def doing(self, line: str) -> None:
+        """Say what is still done before the end; asked from another thread."""
+
+
 @contextmanager
-def output_for(form: str, title: str, *, quiet: bool) -> Iterator[Output]:
+def output_for(form: str, title: str, *, quiet: bool) -> Iterator[Shown]:
     """The output of a format: a screen only on a terminal."""
     if form == "jsonl":
         with result_sink(None) as write:
@@ -81,6 +91,14 @@ class Screen:
         shown = screen(session, self._title, list(self._news), list(self.lines), size.width, size.height)
         self._live.update(shown, refresh=True)
 
+    def doing(self, line: str) -> None:
+        if self._live.is_started:
+            from rich.text import Text
+
+            self._live.update(Text(line, style="bold"), refresh=True)
+        else:
+            complain(line)
+
 
 class TextLines:
     """Findings as lines where no terminal is; on standard error, since the report follows on standard output."""
@@ -100,25 +118,63 @@ class TextLines:
             maybe = " (provisional)" if row["provisional"] else ""
             say(f"{_STATE_OF_EVENT[news.what]}{row['severity']} {row['code']}{maybe}: {row['sentence']}")
 
+    def doing(self, line: str) -> None:
+        complain(line)
+
 
 class JsonLines:
-    """One object for each exchange and each change of a finding."""
+    """One object for each exchange and each change of a finding, and now and then one on how capturing goes."""
 
     wants_exchanges = True
 
     def __init__(self, write: Write) -> None:
         self._write = write
+        self._state: dict[str, Any] = {}
+        self._state_s = 0.0
 
     def view(self, analysis: Analysis) -> Any:
         return None
 
     def show(self, session: Session) -> None:
         _say_lines(session)
-        pieces = [*_exchange_lines(session), *(_finding_line(news) for news in session.news)]
+        pieces = [
+            *_exchange_lines(session),
+            *(_finding_line(news) for news in session.news),
+            *self._state_lines(session),
+        ]
         for piece in pieces:
             self._write(piece)
         if pieces:
             flush_output()
+
+    def doing(self, line: str) -> None:
+        complain(line)
+
+    def _state_lines(self, session: Session) -> Iterator[bytes]:
+        """What changed of capturing, once a second at most; drops at once."""
+        told, now = _state(session), time.monotonic()
+        dropped = any(told[name] != self._state.get(name, 0) for name in _DROPS)
+        if told != self._state and (dropped or session.is_read or now >= self._state_s + _STATE_EVERY_S):
+            from wirewitness.analyser.base.words import json_text
+
+            self._state, self._state_s = told, now
+            yield json_text({"type": "state", **told}).encode() + b"\n"
+
+
+def _state(session: Session) -> dict[str, Any]:
+    """How capturing goes, as the screen says it; None where somebody else captures. behind_ms: how old the newest
+    packet is that was read, while more are waiting."""
+    state, pipeline = session.state, session.pipeline
+    captures = state.packets is not None
+    behind_ns = time.time_ns() - (pipeline.now_ns or time.time_ns()) if state.backlog_bytes else 0
+    return {
+        "packets_read": pipeline.packets, "lines_read": pipeline.lines, "packets_captured": state.packets,
+        "kernel_drops": state.kernel_drops or 0 if captures else None,
+        "backlog_drops": state.backlog_drops or 0 if captures else None,
+        "backlog_bytes": state.backlog_bytes or 0 if captures else None,
+        "behind_ms": max(behind_ns // 1_000_000, 0) if captures else None,
+        "findings": len(session.findings.rows()),
+    }  # fmt: skip
 
 
 def _say_lines(session: Session) -> None:
