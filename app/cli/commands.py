@@ -60,4 +60,23 @@ class LaterGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the command itself."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else command(name), rest
+        if name is None:
+            return name, found, rest
+        own = command(name)
+        if not ctx.resilient_parsing:
+            refuse_repeated(own, click.Context(own, info_name=name, parent=ctx, **own.context_settings), rest)
+        return name, own, rest
+
+
+def refuse_repeated(own: click.Command, ctx: click.Context, words: list[str]) -> None:
+    """A usage error for an option that takes one value and is given several: all but the last would be passed over.
+
+    ctx: of the command.
+    """
+    _, _, order = own.make_parser(ctx).parse_args(list(words))
+    given: set[str] = set()
+    for option in order:
+        if isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count):
+            if option.opts[0] in given:
+                raise click.UsageError(f"{option.opts[0]} takes one value, and is given more than once", ctx)
+            given.add(option.opts[0])

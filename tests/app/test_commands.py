@@ -308,3 +308,23 @@ def test_help_has_examples(command: str) -> None:
 def test_a_flow_is_shown_when_it_touches_the_time(capture: Path, options: list[str], shown: bool) -> None:
     result = invoke("table", "flows", capture, "--format", "csv", "--columns", "protocol", *options)
     assert result.stdout.splitlines() == ["protocol", *(["kafka"] if shown else [])]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        pytest.param(["table", "exchanges", "--where", "true", "--where", "false"], "--where", id="where"),
+        pytest.param(["findings", "--format", "csv", "--format", "csv"], "--format", id="the same value"),
+        pytest.param(["findings", "-o", "a", "--output", "b"], "--output", id="both names"),
+        pytest.param(["compare", "--at", "2026-01-01", "--at", "2026-01-02"], "--at", id="compare"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(words: list[str], option: str, capture: Path) -> None:
+    result = invoke(*words, capture)
+    assert result.exit_code == 2
+    assert f"{option} takes one value, and is given more than once" in result.stderr
+
+
+def test_options_that_are_repeatable_and_switches_may_be_given_again(capture: Path) -> None:
+    words = ("--quiet", "--quiet", "--protocol", "kafka", "--protocol", "mqtt", "--decode-as", "1=kafka")
+    assert invoke("table", "exchanges", capture, "--limit", 1, *words, "--decode-as", "2=mqtt").exit_code == 0

@@ -55,7 +55,9 @@ def test_a_client_asks_over_standard_input() -> None:
             asked = {
                 "overview": {}, "rule": {"code": row["code"]}, "tables": {}, "columns": {"table": "flows"},
                 "query": {"sql": "select count(*) as n from exchanges"}, "groups": {"group": "payments-ledger"},
-                "message": {"message_id": message_id}, "why": {"subject": row["finding_id"]},
+                "message": {"message_id": message_id}, "why": {"subject": row["finding_id"]}, "stands_out": {},
+                "compare": {"first": "/2027-01-01", "second": "/2027-01-01"}, "differ": {"where": "status = 'error'"},
+                "expect": {"contract": "kafka-consumer", "about": {"group": "payments-ledger"}},
             }  # fmt: skip
             for name, given in asked.items():
                 found[name] = (await client.call_tool(name, given)).content[0].text
@@ -65,7 +67,7 @@ def test_a_client_asks_over_standard_input() -> None:
     found = asyncio.run(session())
     assert set(found["tools"]) == {
         "overview", "findings", "finding", "rule", "tables", "columns", "query", "groups", "message",
-        "why",
+        "why", "stands_out", "compare", "differ", "expect",
     }  # fmt: skip
     assert all(tool.annotations.read_only_hint and tool.description for tool in found["tools"].values())
     assert found["first"]["code"] == "KAF105"
@@ -77,6 +79,10 @@ def test_a_client_asks_over_standard_input() -> None:
     assert "with ILLEGAL_GENERATION" in " ".join(found["why"].split())
     assert "The consumer started here; the capture cannot show why" in found["why"]
     assert '"column": "flow_id"' in found["columns"]
+    assert "No difference" in found["compare"]
+    assert "Compared and found alike: " in found["compare"]
+    assert "error ILLEGAL_GENERATION" in found["differ"]
+    assert "FAILED     commits are accepted" in found["expect"]
     assert found["wrong"][0]
     assert "root:" not in found["wrong"][1]
 
@@ -98,7 +104,7 @@ def test_answers_end_after_so_many_characters(told: Answers) -> None:
 def test_a_query_without_an_end_is_given_up(told: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MOST_SECONDS", 1.0)
     began = time.monotonic()
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoAnswer, match="given up after 1 s without an answer; ask for fewer rows: "):
         told.query("select count(*) from range(10000000) a, range(10000000) b where a.range * b.range % 7 = 3")
     assert time.monotonic() - began < 60
     assert lines(told.query("select 1 as one")) == [{"one": 1}]
@@ -113,13 +119,42 @@ def test_a_query_without_an_end_is_given_up(told: Answers, monkeypatch: pytest.M
         (lambda told: told.finding("nope"), "there is no finding nope"),
         (lambda told: told.rule("XXX999"), "there is no rule XXX999"),
         (lambda told: told.groups(at="yesterday"), "yesterday"),
-        (lambda told: told.findings("' or 1=1 --", 5) or (_ for _ in ()).throw(NoAnswer("none")), "none"),
+        (lambda told: told.findings("' or 1=1 --", 5), "severity must be one of info, warning, critical"),
+        (lambda told: told.compare(), "give `at`, or both `first` and `second`"),
+        (lambda told: told.compare(first="2026-11-20/", second="later"), "write FROM/TO"),
+        (lambda told: told.differ("latencyms > 3"), "latencyms"),
+        (lambda told: told.expect("kafka-consumers"), "did you mean kafka-consumer"),
+        (lambda told: told.expect("kafka-consumer", {"grup": "x"}), "did you mean group"),
     ],
-    ids=["table", "drop", "copy", "finding", "rule", "time", "quotes"],
+    ids=[
+        "table",
+        "drop",
+        "copy",
+        "finding",
+        "rule",
+        "time",
+        "quotes",
+        "compare",
+        "times",
+        "where",
+        "contract",
+        "about",
+    ],
 )
 def test_what_has_no_answer_says_why(ask: Callable[[Answers], str], said: str, told: Answers) -> None:
     with pytest.raises(NoAnswer, match=said):
         ask(told)
+
+
+def test_an_empty_answer_is_a_sentence(told: Answers) -> None:
+    assert (
+        told.query("select * from exchanges where operation = 'find'") == "No row: nothing in the capture is like that."
+    )
+    assert told.groups("no-such-group") == "No group is called no-such-group then."
+    none = told.findings("critical")
+    assert none.startswith("No finding of severity critical: ") or lines(none)
+    assert "there is nothing to compare" in told.differ("latency_ms > 1e9")
+    assert told.expect().splitlines()[0].startswith("kafka-consumer: ") or "kafka-consumer: " in told.expect()
 
 
 def test_payload_is_shown_on_request_only() -> None:

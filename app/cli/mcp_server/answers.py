@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.base.words import json_text
-from wirewitness.analyser.tables.queries import QueryError, literal
+from wirewitness.analyser.tables.queries import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
 _MOST_HEX_BYTES = 256
+_MOST_DIFFERENCES = 50
 _FINDING_COLUMNS = (
     "finding_id, code, name, title, severity, confidence, provisional, subject, sentence, ts_first, ts_last"
 )
+_OUTLIER_COLUMNS = "rank, measure, subject, value, usual, others, unit, score, sentence, evidence"
 
 
 class NoAnswer(Exception):
@@ -83,29 +87,33 @@ class Answers:
         """The rows of one SELECT, a JSON line each. Raises NoAnswer."""
         rows = max(0, min(limit, MOST_ROWS))
         wanted = f"SELECT * FROM ({sql.strip().rstrip(';')}\n) LIMIT {rows + 1}"
-        watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
-        watch.daemon = True
-        watch.start()
-        try:
-            return _bounded(self._lines(wanted), rows)
-        except QueryError as error:
-            raise NoAnswer(str(error)) from error
-        finally:
-            watch.cancel()
+        with self._in_time("ask for fewer rows: a narrower `where`, a range of `ts`, or counts with `group by`"):
+            return _bounded(self._lines(wanted), rows) or "No row: nothing in the capture is like that."
 
     def findings(self, severity: str = "", limit: int = 50) -> str:
         """What the rules concluded, the worst first. Raises NoAnswer."""
+        if severity and severity not in SEVERITIES:
+            raise NoAnswer(f"severity must be one of {', '.join(SEVERITIES)}, or empty for all; not {severity!r}")
         where = f"where severity = {literal(severity)}" if severity else ""
+        if not self._any(f"from findings {where}"):
+            of = f" of severity {severity}" if severity else ""
+            return f"No finding{of}: no rule found anything wrong. `stands_out` tells what differs from its likes."
         return self.query(
             f"select {_FINDING_COLUMNS} from findings {where} order by incident_order, code, subject", limit
         )
 
+    def stands_out(self) -> str:
+        """What differs from its likes, or from what is usual for it, and no finding tells. Raises NoAnswer."""
+        if not self._any("from stands_out"):
+            return "Nothing stands out: all is like its likes, or findings tell it."
+        return self.query(f"select {_OUTLIER_COLUMNS} from stands_out order by rank")
+
     def finding(self, finding_id: str) -> str:
         """One finding with its evidence and numbers. Raises NoAnswer."""
-        found = self.query(f"select * from findings where finding_id = {literal(finding_id)}", 1)
-        if not found:
+        where = f"from findings where finding_id = {literal(finding_id)}"
+        if not self._any(where):
             raise NoAnswer(f"there is no finding {finding_id}; `findings` lists them")
-        return found
+        return self.query(f"select * {where}", 1)
 
     def rule(self, code: str) -> str:
         """How a rule decides, and when it is wrong. Raises NoAnswer."""
@@ -127,7 +135,66 @@ class Answers:
             raise NoAnswer(str(error)) from error
         names = (group,) if group else ()
         view = VIEWS["groups"][""]
-        return self.query(view_sql(view, column="group_id", names=names, until_ns=until_ns, now_ns=until_ns), MOST_ROWS)
+        sql = view_sql(view, column="group_id", names=names, until_ns=until_ns, now_ns=until_ns)
+        if not self._any(f"from ({sql})"):
+            return f"No group is called {group} then." if group else "No group of Kafka has partitions in the capture."
+        return self.query(sql, MOST_ROWS)
+
+    def compare(self, at: str = "", first: str = "", second: str = "") -> str:
+        """What differs before and after `at`, or in two times FROM/TO of the capture. Raises NoAnswer."""
+        from wirewitness.reports.base.formats.document import Section
+        from wirewitness.reports.base.formats.text import render
+        from wirewitness.reports.base.questions.causes import findings
+        from wirewitness.reports.report.compare.comparison import Side, compared
+        from wirewitness.reports.report.compared import comparison_blocks
+        from wirewitness.reports.report.differences import differences
+
+        if bool(at) == bool(first and second):
+            raise NoAnswer("give `at`, or both `first` and `second` as FROM/TO, of which one end may be empty")
+        ends = (("before", f"/{at}"), ("after", f"{at}/")) if at else (("first", first), ("second", second))
+        options = self.analysis.options
+        a, b = (
+            Side(name, f"{name} ({words})", self.analysis, replace(options, from_ns=times[0], to_ns=times[1]))
+            for name, words in ends for times in [self._times(words)]
+        )  # fmt: skip
+        with self._in_time("compare shorter times"):
+            tables = compared(a, b, (findings(a), findings(b)))
+            blocks = comparison_blocks((a, b), tables, differences(tables), _MOST_DIFFERENCES)
+            return _bounded(iter(render([Section("", tuple(blocks))], 120).splitlines()))
+
+    def differ(self, where: str, all_operations: bool = False) -> str:
+        """What exchanges that are like this have in common, and others have not. Raises NoAnswer."""
+        from wirewitness.reports.base.formats.document import Section
+        from wirewitness.reports.base.formats.text import render
+        from wirewitness.reports.report.compare.distinguishing import common_of
+        from wirewitness.reports.report.compared import common_blocks
+
+        with self._in_time("narrow `where` to one operation, or to a range of `ts`"):
+            found = common_of(self.analysis, f"{where}\n", all_operations=all_operations)
+            blocks = common_blocks(found, where, _MOST_DIFFERENCES)
+            return _bounded(iter(render([Section("", tuple(blocks))], 120).splitlines()))
+
+    def expect(self, contract: str = "", about: Mapping[str, str] | None = None) -> str:
+        """Whether the traffic keeps to a contract that comes along; without a name, which these are. Raises
+        NoAnswer."""
+        from wirewitness.app.expect.bound import check_about
+        from wirewitness.app.expect.checking import check_all, doubts
+        from wirewitness.app.expect.errors import RulesError
+        from wirewitness.app.expect.outcomes import outcome_sections
+        from wirewitness.app.expect.rules import ready_contract, ready_contracts
+        from wirewitness.reports.base.formats.text import render
+
+        if not contract:
+            return "\n".join(f"{one.name}: {one.line}" for one in ready_contracts().values())
+        try:
+            wanted = [replace(one, about={**one.about, **(about or {})}) for one in ready_contract(contract)]
+            for one in wanted:
+                check_about(one, one.name)
+            with self._in_time("narrow it with `about`"):
+                sections = outcome_sections(check_all(self.analysis, wanted), doubts(self.analysis), strict=False)
+        except RulesError as error:
+            raise NoAnswer("; ".join([str(error), *error.hints])) from error
+        return _bounded(iter(render(sections, 120).splitlines()))
 
     def why(self, subject: str, at: str = "") -> str:
         """The chain of causes behind a subject, as text. Raises NoAnswer."""
@@ -137,17 +204,13 @@ class Answers:
         from wirewitness.reports.report.why.section import chain_sections
         from wirewitness.reports.report.why.subjects import answer
 
-        watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
-        watch.daemon = True
-        watch.start()
-        try:
-            until_ns = self.moment(at) if at else None
-            ask = Asking(self.analysis, until_ns, self._around)
-            text = render(chain_sections(answer(ask, [subject]), rows=True), 120)
-        except (NoSubject, QueryError, ValueError) as error:
-            raise NoAnswer(str(error)) from error
-        finally:
-            watch.cancel()
+        with self._in_time("ask why of one partition, or of one finding, rather than of a whole group or client"):
+            try:
+                until_ns = self.moment(at) if at else None
+                ask = Asking(self.analysis, until_ns, self._around)
+                text = render(chain_sections(answer(ask, [subject]), rows=True), 120)
+            except NoSubject as error:
+                raise NoAnswer(str(error)) from error
         return _bounded(iter(text.splitlines()))
 
     def message(self, message_id: str) -> str:
@@ -163,6 +226,43 @@ class Answers:
         except (UnknownId, BytesGone, CaptureError) as error:
             raise NoAnswer(str(error)) from error
         return _bounded(iter(text_lines(view, 120, _MOST_HEX_BYTES)))
+
+    @contextmanager
+    def _in_time(self, narrower: str) -> Iterator[None]:
+        """Whatever is asked in here is given up after a while. narrower: what to ask in its place. Raises NoAnswer."""
+        given_up: list[bool] = []
+        interrupt = self.analysis.connection.interrupt  # asked for here: it makes what is not made yet
+
+        def give_up() -> None:
+            given_up.append(True)
+            interrupt()
+
+        watch = Timer(MOST_SECONDS, give_up)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        except ValueError as error:  # QueryError is one
+            if given_up:
+                raise NoAnswer(f"given up after {MOST_SECONDS:.0f} s without an answer; {narrower}") from error
+            raise NoAnswer(str(error)) from error
+        finally:
+            watch.cancel()
+
+    def _any(self, rows: str) -> bool:
+        """Is there a row? rows: what stands behind the columns of a SELECT."""
+        with self._in_time("ask for less"):
+            return any(batch.num_rows for batch in self.analysis.query(f"select 1 as one {rows} limit 1"))
+
+    def _times(self, words: str) -> tuple[int | None, int | None]:
+        """`FROM/TO` as Unix ns. Raises NoAnswer."""
+        begin, slash, end = words.partition("/")
+        if not slash or not (begin or end):
+            raise NoAnswer(f"{words!r} is no time: write FROM/TO, such as 2026-03-01T03:00/2026-03-01T03:10")
+        try:
+            return (self.moment(begin) if begin else None), (self.moment(end) if end else None)
+        except ValueError as error:
+            raise NoAnswer(str(error)) from error
 
     def _around(self, exchange: Mapping[str, Any]) -> Around:
         from wirewitness.analyser.capture.errors import CaptureError
