@@ -30,7 +30,7 @@ def is_docker(document: object) -> bool:
     return all(isinstance(one, dict) and ("NetworkSettings" in one or "IPAM" in one) for one in listed)
 
 
-def docker_entries(document: object) -> tuple[list[Entry], int]:
+def docker_entries(document: Any) -> tuple[list[Entry], int]:
     """Entries, and how many running containers have no address: those that use their host's or another's network."""
     found: dict[Entry, None] = {}
     without = 0
