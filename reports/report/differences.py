@@ -149,7 +149,7 @@ def _server(row: Row, measure: str) -> Difference:
 def _shapes(made: Sequence[Row]) -> Iterator[Difference]:
     """Shapes that only one side has share a line; of each other one a line, as of operations."""
     sides = [
-        row | {"named": _shortened(row["shape"])} for row in made
+        {**row, "named": _shortened(row["shape"])} for row in made
         if not (row["exchanges_a"] and row["exchanges_b"]) and row["rate"] >= _TOLD["client"]
     ]  # fmt: skip
     yield from _one_sided("shape", sides, "exchanges", "named", ("query shape", "query shapes"))
@@ -230,7 +230,7 @@ def _group_sizes(made: Iterable[Row]) -> Iterator[Difference]:
     for row in made:
         a, b = (count(row[side], "member") for side in ("before", "after"))
         what = f"Group {row['group_id']}: members for most of the time"
-        yield Difference("group", what, a, b, _FACTS["group"], row | {"wrong": "members"})
+        yield Difference("group", what, a, b, _FACTS["group"], {**row, "wrong": "members"})
 
 
 def _one_sided(kind: str, made: Sequence[Row], there: str, name: str, nouns: tuple[str, str]) -> Iterator[Difference]:

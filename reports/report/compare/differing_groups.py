@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 from wirewitness.reports.base.questions.confidence import count_range, least_factor
@@ -84,7 +85,7 @@ def group_sizes_between(a: Source, b: Source) -> list[dict[str, Any]]:
     left, right = _sizes(a), _sizes(b)
     made = []
     for name in left.keys() & right.keys():
-        usual = [max(side[name], key=lambda size, side=side: side[name][size]) for side in (left, right)]
+        usual = [max(side[name].items(), key=itemgetter(1))[0] for side in (left, right)]
         if usual[1] not in _held(left[name]) and usual[0] not in _held(right[name]):
             made.append({"group_id": name, "cluster_id": None, "before": usual[0], "after": usual[1]})
     return sorted(made, key=lambda row: (-abs(row["after"] - row["before"]), row["group_id"]))
