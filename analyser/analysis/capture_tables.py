@@ -24,9 +24,8 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
-from wirewitness.analyser.engine.facts.naming_tables import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.engine.facts.naming_tables import BROKERS, INFERRED_FROM, NAMED_BY, TOPICS
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage, is_made_later
-from wirewitness.analyser.kafka.facts.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
 from wirewitness.analyser.tables.queries import distinct, name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -208,6 +207,9 @@ class CaptureTables:
         unnamed -= named.keys()
         if not unnamed or any(table is None for table in tables.values()):
             return named
+        # What it imports takes longer than a table of a small capture.
+        from wirewitness.analyser.kafka.facts.inferred_names import inferred_names, naming_remarks
+
         for name in INFERRED_FROM:
             self._finish_table(name, replace(known, topics=named))
         inferred = inferred_names(self.con, named)

@@ -214,6 +214,7 @@ def test_analyse_json_is_the_contract(capture: Path) -> None:
         "mqtt",
         "mongo",
         "unjudged_errors",
+        "stands_out",
         "findings",
     ]
     assert made["captures"][0]["packets"] == 8

@@ -36,7 +36,7 @@ def test_report_names_pods(pods: Path) -> None:
     shown = invoke("analyse", SAMPLE, "--hosts", pods)
     assert shown.exit_code == 0
     text = " ".join(shown.stdout.split())
-    assert f"client ledger-a at {CLIENT} (pod ledger-a-0)" in text
+    assert f"Client ledger-a at {CLIENT} (pod ledger-a-0)" in text
     assert "OWNER pod ledger-a-0" in text
     assert shown.stderr == ""
     clients = invoke("clients", SAMPLE, "--hosts", pods, "--format", "jsonl").stdout.splitlines()

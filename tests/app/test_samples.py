@@ -61,7 +61,8 @@ def json_report(file: str) -> Any:
 @pytest.mark.parametrize(("file", "group"), FAULTS)
 def test_the_text_names_the_stale_committer(file: str, group: dict[str, Any], width: str) -> None:
     shown = text_report(file, width)
-    heading = next(p for p in shown.split("CRITICAL  ")[1:] if f"group {group['group']}," in " ".join(p.split()))
+    blocks = shown.partition("\nFINDINGS\n")[2].split("CRITICAL  ")[1:]
+    heading = next(one for one in blocks if f"Group {group['group']}:" in " ".join(one.split()))
     block = " ".join(heading.split())
     for committer in group["stale_committer"]:
         for fact in (committer["client_id"], committer["address"], committer["member_id"]):

@@ -19,7 +19,7 @@ def test_phases_of_a_run(profile: str, tmp_path: Path) -> None:
     assert run["messages"] >= 1000
     assert run["findings"] == 0 or profile in FAULTY
     assert all(run[phase] > 0 for phase in PHASES)
-    assert line(profile, [run]).count("|") == 9
+    assert line(profile, [run]).count("|") == 10
     with wirewitness.read(capture, tables=["kafka_members", "kafka_fetch_ranges"]) as analysis:
         for table in analysis.tables():
             if table in ("kafka_members", "kafka_fetch_ranges"):

@@ -33,9 +33,6 @@ _IDS, _NAMES, _PARTITIONS, _BATCHES, _BEGINS = 200, 200, 4, 30, 30
 # So many names or ids may shard a position of a client; where there are more it tells nothing.
 _SHARED = 20
 _LISTED = 10
-INFERRED_FROM = (
-    "kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions", "kafka_produce_batches",
-)  # fmt: skip
 
 _CLIENT = "address, client_id"
 _STEPS = {
