@@ -85,8 +85,8 @@ _PLACE_STEPS = {
         FROM placed_keys JOIN placed_writers USING ({_WHO}) WHERE places = 1
         WINDOW shared AS (PARTITION BY cluster, topic, key)""",
     "placed_usual": """
-        SELECT cluster, topic, key, arg_max(partition, (votes, -began_ns)) AS usual
-        FROM (SELECT cluster, topic, key, partition, count(*) AS votes, min(began_ns) AS began_ns
+        SELECT cluster, topic, key, arg_min(partition, (-votes, first_one)) AS usual
+        FROM (SELECT cluster, topic, key, partition, count(*) AS votes, min((began_ns, address, client)) AS first_one
               FROM placed_shared WHERE writers > 1 AND latest_ns < earliest_ns GROUP BY ALL)
         GROUP BY ALL""",
 }
