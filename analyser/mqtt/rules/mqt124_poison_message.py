@@ -1,8 +1,9 @@
-"""MQT124 poison-message: one message ends each connection on which it is sent.
+"""MQT124 poison-message: one message, or each of one kind, ends each connection on which it is sent.
 
 Finds
     A message of QoS 1 or 2 that is sent again on each new connection and that its receiver never takes: it ends the
-    connection instead. The receiver is the server, or a subscriber.
+    connection instead. The receiver is the server, or a subscriber. Likewise messages of one topic and QoS of a client,
+    none of which the server takes.
 
 Why it matters
     The sender keeps the message and begins with it every time, so nothing after it gets through. The logs of both show
@@ -14,19 +15,22 @@ How it decides
     at most 5 s after it (closed_within_s), or a minute after it where these times differ by a fifth at most. A
     subscriber that takes its leave with DISCONNECT does not count, and of what a server sends only the first message
     that is not acknowledged does, where the subscriber's TCP confirmed it. Bytes missing from a connection leave that
-    connection out.
+    connection out. Of one kind: different messages or packet identifiers with the same topic, QoS and RETAIN, none of
+    which the server ever acknowledged; it had accepted these connections, and ended each at most 5 s after the message,
+    without a DISCONNECT of either side.
 
 False alarms
     A receiver that ends all connections at that time, also those without this message.
 
 References
-    MQTT 3.1.1 and 5.0: section 4.4 (what is sent again when the session goes on), 3.2.2.3.6 (Maximum Packet Size, 5.0);
-    Mosquitto: max_packet_size.
+    MQTT 3.1.1 and 5.0: section 4.4 (what is sent again when the session goes on), 4.8 (a server closes on a protocol
+    error); 5.0: 3.2.2.3.4 (Maximum QoS), 3.2.2.3.5 (Retain Available), 3.2.2.3.6 (Maximum Packet Size); Mosquitto:
+    max_qos, retain_available, max_packet_size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text
@@ -49,6 +53,7 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
         messages.setdefault(key, []).append(row)
         if row["handshake"] in _UNTAKEN:
             heads.setdefault((row["flow_id"], row["direction"]), row)
+    told: set[str] = set()
     for (direction, *_), sent in messages.items():
         if any(row["handshake"] not in _UNTAKEN for row in sent):
             continue
@@ -65,9 +70,44 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
             and (not to_client or heads[flow, "server_to_client"] is row)
         ]  # fmt: skip
         if len(fatal) >= connections_least and len(fatal) == len({row["flow_id"] for row in sent}):
+            told |= {row["topic"] for row in fatal}
             yield _finding(
                 fatal, max(end - row["ts"] for row in fatal if (end := ends(connections[row["flow_id"]], row)))
             )
+
+    yield from _of_one_kind(messages, connections, told, connections_least, closed_within_s * NS_PER_S)
+
+
+def _of_one_kind(
+    messages: Mapping[tuple[object, ...], list[Row]],
+    connections: Mapping[str, Row],
+    told: Container[str],
+    least: int,
+    within_ns: float,
+) -> Iterator[Finding]:
+    """Messages of a client that are alike in what a server may not take, each of which ends its connection."""
+    kinds: dict[tuple[object, ...], list[Row]] = {}
+    for (direction, topic, *_), sent in messages.items():
+        if direction == "client_to_server" and topic not in told:
+            for row in sent:
+                kinds.setdefault((topic, row["qos"], row["retain"]), []).append(row)
+    for sent in kinds.values():
+        last = {row["flow_id"]: row for row in sorted(sent, key=lambda row: row["ts"])}
+        if len(last) < least or any(row["handshake"] not in _UNTAKEN for row in sent):
+            continue
+        waits = [_silent_end(connections.get(flow), row) for flow, row in last.items()]
+        if all(wait is not None and 0 <= wait <= within_ns for wait in waits):
+            yield _finding(list(last.values()), max(wait for wait in waits if wait is not None), is_kind=True)
+
+
+def _silent_end(connection: Row | None, publish: Row) -> int | None:
+    """How long after it the server closed a connection that it had accepted; None where it did not, or said why."""
+    if connection is None or connection["error_code"] != 0 or connection["disconnected_by"] is not None:
+        return None
+    if connection["closed_by"] != "server":
+        return None
+    wait: int = connection["ts_closed"] - publish["ts"]
+    return wait
 
 
 def _ended_by_server(connection: Row, _: Row) -> int | None:
@@ -88,7 +128,7 @@ def _ended_by_client(connection: Row, publish: Row) -> int | None:
     return time
 
 
-def _finding(sent: list[Row], longest_ns: int) -> Finding:
+def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False) -> Finding:
     first, last = sent[0], sent[-1]
     topic = printable(first["topic"], 80)
     to_client = first["direction"] == "server_to_client"
@@ -96,19 +136,22 @@ def _finding(sent: list[Row], longest_ns: int) -> Finding:
     who, by = (server, client) if to_client else (sentence_start(client), server)
     to = f" to {client}" if to_client else ""
     ended = "it" if to_client else by
+    what = "a message" if is_kind else "one message"
+    flag = " with RETAIN" if is_kind and first["retain"] else ""
     return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "topic": first["topic"],
                  "payload": first["payload_crc32"]},
         title=(
-            f"Message ends each of {count(len(sent), 'connection')}: {short(first['topic'])} "
+            f"{'Messages end ' if is_kind else 'Message ends each of '}"
+            f"{count(len(sent), 'connection')}: {short(first['topic'])} "
             f"{'to' if to_client else 'of'} {client_title(first)}"
         ),
         sentence=(
-            f"{who} sent one message of QoS {first['qos']} on {topic} ({count(first['length_bytes'], 'byte')}){to} on "
+            f"{who} sent {what} of QoS {first['qos']}{flag} on {topic} ({count(first['length_bytes'], 'byte')}){to} on "
             f"{count(len(sent), 'connection')}, and {ended} ended each instead of acknowledging it. "
             f"They ended within {seconds_text(longest_ns)} of it, {period_text(first['ts'], last['ts'])}."
         ),
-        next_step=_AT_CLIENT if to_client else _AT_SERVER,
+        next_step=_AT_KIND if is_kind else _AT_CLIENT if to_client else _AT_SERVER,
         proof=Proof(first["ts"], last["ts"], evidence_of(sent)),
         numbers={
             "client_id": first["client_id"],
@@ -135,6 +178,12 @@ _AT_CLIENT = (
     "the message out of its session; nothing after it gets through."
 )
 
+_AT_KIND = (
+    "Look at the server's log for why it ends these connections. It may take no such QoS (max_qos), no RETAIN "
+    "(retain_available), no such size or topic, or not from this client: change what the client publishes, or the "
+    "server's limit."
+)
+
 _SPREAD, _LONGEST_NS = 1.2, 60 * NS_PER_S
 _UNTAKEN = ("no_puback", "no_pubrec")
 
@@ -147,11 +196,12 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             "flow_id", "closed_by", "disconnected_by", "ts_disconnect", "ts_closed", "gap_bytes", "acked_by_client",
+            "error_code",
         ),
         "mqtt_publishes": (
             "ts", "flow_id", "client_address", "client_port", "server_port", "version", "direction", "topic", "qos",
-            "handshake", "packet_identifier", "payload_bytes", "payload_crc32", "length_bytes", "message_id", "file",
-            "packet",
+            "retain", "handshake", "packet_identifier", "payload_bytes", "payload_crc32", "length_bytes", "message_id",
+            "file", "packet",
         ),
     },
     partition_by=("server_address", "client_id"),
@@ -160,5 +210,10 @@ RULE = Rule(
     suspects="""
         SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake IN ('no_puback', 'no_pubrec')
         GROUP BY server_address, client_id, direction, topic, packet_identifier, payload_crc32, payload_bytes
+        HAVING count(DISTINCT flow_id) >= 3
+        UNION
+        SELECT server_address, client_id FROM r_mqtt_publishes
+        WHERE handshake IN ('no_puback', 'no_pubrec') AND direction = 'client_to_server'
+        GROUP BY server_address, client_id, topic, qos, retain
         HAVING count(DISTINCT flow_id) >= 3""",
 )  # fmt: skip

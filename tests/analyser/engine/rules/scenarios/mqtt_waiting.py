@@ -56,6 +56,21 @@ def over_connections(
     return {"mqtt_connections": links, "flows": [flow_of(link) for link in links], "mqtt_publishes": sends}
 
 
+def each_ends(
+    count: int = 3, taken: int = -1, after: float = 0.01, qos: int = 2, **link: object
+) -> dict[str, list[Row]]:
+    """New messages of one topic, one on each connection, which the server closes so long after it.
+
+    taken: the number of one that it acknowledges. link: of each connection."""
+    links = [connection(f"k{n}", 4 * n, 4 * n + 1 + after, **{"closed_by": "server", **link}) for n in range(count)]
+    sends = [
+        publish(4 * n + 1, f"k{n}", qos=qos, packet_identifier=n + 1,
+                handshake="complete" if n == taken else "no_pubrec")
+        for n in range(count)
+    ]  # fmt: skip
+    return {"mqtt_connections": links, "flows": [flow_of(one) for one in links], "mqtt_publishes": sends}
+
+
 def crashes(count: int = 3, last: str = "no_puback", end: float = 0.02, **link: object) -> dict[str, list[Row]]:
     """A message that the server sends on each connection of a client, which ends so many seconds later.
 
@@ -137,6 +152,7 @@ MQTT_WAITING_FIRES: list[Scenario] = [
     fires("MQT115", "warning", "a subscriber that does not read", **not_read()),
     fires("MQT124", "warning", "the server ends each connection", **over_connections(3, 4, closed_by="server")),
     fires("MQT124", "warning", "a subscriber ends each connection", **crashes()),
+    fires("MQT124", "warning", "the server ends a connection at each message of QoS 2", **each_ends()),
     fires(
         "MQT104", "warning", "pings that never arrive",
         mqtt_connections=[connection()], exchanges=[ping(900, None) | {"request_bytes": 2}],
@@ -184,6 +200,12 @@ MQTT_WAITING_NEAR_MISSES: list[Scenario] = [
            **behind(sent={"handshake": "none", "qos": 0}, disconnected_by="server", disconnect_reason_code=0x93,
                     ts_disconnect=at(11), closed_by="server", observed_until=at(11), ts_closed=at(11))),
     silent("MQT124", "taken at last", **over_connections(4, 4, "complete", closed_by="server")),
+    silent("MQT124", "new messages, one of which is taken", **each_ends(4, taken=1)),
+    silent("MQT124", "new messages, and the server closes long after", **each_ends(after=7)),
+    silent("MQT124", "new messages on two connections", **each_ends(2)),
+    silent("MQT124", "new messages on connections that were refused", ("MQT111", "warning"), **each_ends(error_code=5)),
+    silent("MQT124", "new messages, and the client takes its leave",
+           **each_ends(disconnected_by="client", ts_disconnect=at(1))),
     silent("MQT124", "the client itself ends its connections", **over_connections(3, 4)),
     silent("MQT124", "a subscriber acknowledges it at last", **crashes(4, "complete")),
     silent("MQT124", "a subscriber that takes its leave", **crashes(disconnected_by="client")),
