@@ -224,6 +224,7 @@ LINKS: tuple[Link, ...] = (
     # Other protocols.
     Link("MQT124", ("TCP103", "NET103", "MQT105", "MQT107", "MQT114"), _CLIENT),
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),
+    Link("TCP107", ("TCP103", "NET103"), _CLIENT),
     Link("NET101", _MONGO_SUFFERS, _WAY),
     Link("NET101", (*_MQTT_SUFFERS, "MQT103", "MQT104"), ("flow", "client")),
     Link("TCP101", ("MON101", "MON103", "MON112"), _WAY),

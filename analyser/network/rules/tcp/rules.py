@@ -10,6 +10,7 @@ from wirewitness.analyser.network.rules.tcp import (
     tcp104_handshake,
     tcp105_delayed_ack,
     tcp106_window_limited,
+    tcp107_address_twice,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -19,4 +20,5 @@ RULES: tuple[Rule, ...] = (
     tcp104_handshake.RULE,
     tcp105_delayed_ack.RULE,
     tcp106_window_limited.RULE,
+    tcp107_address_twice.RULE,
 )

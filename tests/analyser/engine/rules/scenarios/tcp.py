@@ -30,6 +30,21 @@ def cut_off(attempts: int) -> list[dict[str, object]]:
     return [*silent_ones, later, other]
 
 
+def reset_in_its_name(
+    count: int = 4, ports: int = 1, by: str | None = "client", last: int = 0
+) -> list[dict[str, object]]:
+    """SYNs that are accepted and reset by the client's address, a second apart, in turn from so many ports.
+
+    by: who resets them. last: data segments of the last one."""
+    nothing = {"data_segments": 0, "packets": 3, "client_packets": 1, "server_packets": 1, **SERVER}
+    rows = [
+        tcp_flow(f"r{n}", ts_first=at(10 + n), ts_last=at(10 + n), reset_by=by, closed_by=by,
+                 client_port=41_000 + n % ports, **nothing)
+        for n in range(count)
+    ]  # fmt: skip
+    return [*rows[:-1], rows[-1] | {"data_segments": last}]
+
+
 def again(count: int, flow_id: str = "a") -> list[dict[str, object]]:
     """So many remarks on retransmissions, half a second apart."""
     return [remark(flow_id, n / 2, "tcp", "retransmission") for n in range(count)]
@@ -126,6 +141,7 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
     fires("TCP104", "warning", "one address is cut off for a while", flows=cut_off(3)),
+    fires("TCP107", "warning", "a SYN that is reset and comes again", flows=reset_in_its_name()),
     fires("TCP105", "warning", "requests in two writes", flows=[tcp_flow(), tcp_flow("b")], **stalled("a", 5)),
     fires(
         "TCP105", "warning", "no handshake in the capture, an acknowledgement after 200 ms",
@@ -280,6 +296,11 @@ TCP_NEAR_MISSES: list[Scenario] = [
     ),
     silent("TCP104", "two attempts in vain, then it works", ("TCP104", "info"), flows=cut_off(2)),
     silent("TCP104", "nobody was served then", ("TCP104", "info"), flows=cut_off(3)[:-1]),
+    silent("TCP107", "a health check that resets, each from a port of its own", flows=reset_in_its_name(20, 20)),
+    silent("TCP107", "ports that are used again after long", flows=reset_in_its_name(60, 20)),
+    silent("TCP107", "the server resets", flows=reset_in_its_name(by="server")),
+    silent("TCP107", "two resets", flows=reset_in_its_name(3)),
+    silent("TCP107", "the connection is made at last", flows=reset_in_its_name(last=5)),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
     silent("TCP105", "four times", flows=[tcp_flow()], **stalled("a", 4)),
     silent(
