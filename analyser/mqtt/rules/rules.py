@@ -53,6 +53,9 @@ from wirewitness.analyser.mqtt.rules import (
     mqt147_resends_early,
     mqt148_kept_filter,
     mqt149_subscribes_late,
+    mqt150_dollar_topic,
+    mqt151_left_online,
+    mqt152_retained_not_asked,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -105,4 +108,7 @@ RULES: tuple[Rule, ...] = (
     mqt147_resends_early.RULE,
     mqt148_kept_filter.RULE,
     mqt149_subscribes_late.RULE,
+    mqt150_dollar_topic.RULE,
+    mqt151_left_online.RULE,
+    mqt152_retained_not_asked.RULE,
 )

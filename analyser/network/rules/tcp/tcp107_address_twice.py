@@ -70,9 +70,9 @@ def _finding(again: Sequence[Row], names: Sequence[str]) -> Finding:
         subject={"server": server_of(first), "client_address": first["client_address"]},
         title=f"Connections of {address} to {server_text(first)} are reset in its name",
         sentence=(
-            f"{who}: {count(len(again), 'attempt')} to connect to {server_text(first)} ended with an RST from this "
-            f"address after the server's SYN-ACK, and the SYN came again from the same port, "
-            f"{period_text(first['ts_first'], last['ts_first'])}. Two machines have this address, or something between "
+            f"{who}: {count(len(again), 'attempt')} to connect to {server_text(first)} were reset from this address, "
+            f"{period_text(first['ts_first'], last['ts_first'])}. The RST came after the server's SYN-ACK, and the SYN "
+            f"came again from the same port. Two machines have this address, or something between "
             f"resets in its name."
         ),
         next_step=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.analyser.engine.rules.scenarios.build import at
 from tests.analyser.engine.rules.scenarios.build_mqtt import (
     Row,
     connection,
@@ -76,6 +77,88 @@ def behind(**more: object) -> dict[str, list[Row]]:
     return rows | {"mqtt_connections": [rows["mqtt_connections"][0], subscriber]}
 
 
+def switched_off(
+    *says: bool, back: bool = False, served: float | None = 60, sizes: tuple[int, int] = (6, 7), **link: object
+) -> dict[str, list[Row]]:
+    """Devices with a retained will that set their status and leave with DISCONNECT from 30 s on, each a second later.
+
+    says: of each, whether it says first that it is gone. served: when a screen gets what is kept. link: of the first.
+    """
+    there, gone = sizes
+    links, sent = [connection("s", 50, 200, "10.2.0.9", client_id="screen")], []
+    for n, tells in enumerate(says):
+        device = {"client_id": f"dev-{n}", "client_address": f"10.2.0.{n + 1}", "topic": f"plant/dev-{n}/status"}
+        leaves = {"closed_by": "client", "disconnected_by": "client", "ts_disconnect": at(30 + n)}
+        will = {"will_topic": device["topic"], "will_retain": True, "will_payload_bytes": gone, "client_id": f"dev-{n}"}
+        links.append(
+            connection(f"d{n}", n + 1, 30 + n, f"10.2.0.{n + 1}", **will, **(leaves | (link if n == 0 else {})))
+        )
+        states = [(n + 1.5, there, 1), *([(29.9 + n, gone, 2)] if tells else [])]
+        sent += [
+            publish(when, f"d{n}", qos=1, handshake="complete", retain=True, payload_bytes=size, payload_crc32=crc,
+                    **device)
+            for when, size, crc in states
+        ]  # fmt: skip
+        if served is not None:
+            kept = {"payload_bytes": states[-1][1], "payload_crc32": states[-1][2], "topic": device["topic"]}
+            sent.append(to_client(served + n / 10, "s", retain=True, client_id="screen", **kept))
+        if back and n == 0:
+            links.append(connection("b", 100, 200, client_id="dev-0", **{k: will[k] for k in will if k[0] == "w"}))
+    links.sort(key=lambda row: row["ts"])
+    return {
+        "mqtt_connections": links,
+        "flows": [flow_of(one) for one in links],
+        "mqtt_publishes": sorted(sent, key=lambda row: row["ts"]),
+        "mqtt_subscriptions": [
+            subscribe(55, "s", "plant/+/status", client_id="screen", client_address="10.2.0.9")
+        ],
+    }  # fmt: skip
+
+
+def starts(
+    count: int = 3, handling: int = 2, like: int | None = 0, live: bool = False, kept: bool = True, **link: object
+) -> dict[str, list[Row]]:
+    """A screen that starts so often and subscribes to two states with this Retain Handling.
+
+    like: that of another screen, to which the server sends what is retained. live: a state comes while the first one
+    is there. kept: states are retained. link: of its connections."""
+    links = [connection("p", 0, 900, "10.2.0.8", client_id="plant")]
+    wanted, sent = [], []
+    for n in range(2):
+        state = {"topic": f"plant/{n}/state", "client_id": "plant", "payload_crc32": n, "retain": kept}
+        sent.append(publish(1 + n, "p", qos=1, handshake="complete", **state))
+    for n in range(count):
+        begins = 20 + 20 * n
+        links.append(
+            connection(f"a{n}", begins, begins + 5, client_id="panel", **{"closed_by": "client", "version": "5.0"}
+                       | link)
+        )  # fmt: skip
+        wanted.append(
+            subscribe(begins + 1, f"a{n}", "plant/+/state", client_id="panel", retain_handling=handling, version="5.0")
+        )
+    if live:
+        sent += [
+            publish(23, "p", topic="plant/0/state", client_id="plant", payload_crc32=7, retain=kept),
+            to_client(23.1, "a0", topic="plant/0/state", client_id="panel", payload_crc32=7),
+        ]
+    if like is not None:
+        board = {"client_id": "board", "client_address": "10.2.0.2", "version": "5.0"}
+        links.append(connection("b", 10, 15, "10.2.0.2", client_id="board", closed_by="client", version="5.0"))
+        wanted.append(subscribe(11, "b", "plant/+/state", retain_handling=like, **board))
+        if like != handling:
+            sent += [
+                to_client(11.1 + n / 10, "b", topic=f"plant/{n}/state", payload_crc32=n, retain=True, **board)
+                for n in range(2)
+            ]
+    links.sort(key=lambda row: row["ts"])
+    return {
+        "mqtt_connections": links,
+        "flows": [flow_of(one) for one in links],
+        "mqtt_subscriptions": sorted(wanted, key=lambda row: row["ts"]),
+        "mqtt_publishes": sorted(sent, key=lambda row: row["ts"]),
+    }
+
+
 MQTT_SESSIONS_FIRES: list[Scenario] = [
     fires("MQT115", "warning", "larger than it takes", **behind(version="5.0", maximum_packet_size_bytes=9)),
     fires("MQT119", "warning", "the broker forgot the session", **coming_back()),
@@ -93,6 +176,9 @@ MQTT_SESSIONS_FIRES: list[Scenario] = [
         "MQT119", "info", "clean session, and it took its leave",
         **coming_back(clean_start=True, disconnected_by="client", next_disconnected_by=None),
     ),
+    fires("MQT151", "warning", "a device is switched off, its like says so first", **switched_off(False, True)),
+    fires("MQT151", "info", "no like says so", **switched_off(False)),
+    fires("MQT152", "warning", "each start without the states that another screen gets", **starts()),
 ]  # fmt: skip
 
 MQTT_SESSIONS_NEAR_MISSES: list[Scenario] = [
@@ -108,4 +194,23 @@ MQTT_SESSIONS_NEAR_MISSES: list[Scenario] = [
         **resumed_with_dup(4) | {"flows": [row | {"gap_bytes": 9} for row in resumed_with_dup(4)["flows"]]},
     ),
     silent("MQT119", "packets are missing", **coming_back(gap_bytes=9)),
+    silent("MQT151", "both say it", **switched_off(True, True)),
+    silent("MQT151", "it comes back", **switched_off(False, True, back=True)),
+    silent("MQT151", "nobody gets the old status", **switched_off(False, True, served=None)),
+    silent("MQT151", "within three seconds", **switched_off(False, True, served=32)),
+    silent("MQT151", "status and will have the same size", **switched_off(False, True, sizes=(6, 6))),
+    silent(
+        "MQT151",
+        "the will is sent",
+        ("MQT114", "info"),
+        **switched_off(False, True, version="5.0", disconnect_reason_code=4),
+    ),
+    silent("MQT151", "packets are missing", **switched_off(False, True, gap_bytes=9)),
+    silent("MQT152", "two starts", **starts(2)),
+    silent("MQT152", "a message came", **starts(live=True)),
+    silent("MQT152", "nobody else asks for them", **starts(like=None)),
+    silent("MQT152", "the other one does not ask for them either", **starts(like=2)),
+    silent("MQT152", "if the subscription is new", **starts(handling=1)),
+    silent("MQT152", "a session that goes on", **starts(clean_start=False)),
+    silent("MQT152", "packets are missing", **starts(gap_bytes=9)),
 ]
