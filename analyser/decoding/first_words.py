@@ -88,27 +88,30 @@ def _alert(content: bytes, position: int) -> Alert | None:
     return Alert(content[0] == 2, content[1], position)
 
 
-# What the first bytes of a side are where they are none of the protocols that are decoded: TLS or HTTP.
+# What the first bytes of a side are where they are none of the protocols that are decoded: TLS, HTTP, or the header of
+# the PROXY protocol, which a balancer puts before the bytes of a client.
 #
-# In: first bytes. Out: a word for them. Whoever speaks HTTP or TLS to a port of something else is told from it.
-# Sources: RFC 8446 (records), RFC 9112 (request and status line).
+# In: first bytes. Out: a word for them. Whoever speaks these to a port of something else is told from it.
+# Sources: RFC 8446 (records), RFC 9112 (request and status line), HAProxy's proxy-protocol.txt (2.1, 2.2).
 
-TLS, HTTP = "tls", "http"
+TLS, HTTP, PROXY = "tls", "http", "proxy"
 _HTTP = re.compile(
     rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE) [\x21-\x7e]|HTTP/[0-9]\.[0-9] [1-5][0-9]{2}"
     rb"|PRI \* HTTP/2"
 )
 _HELLO = re.compile(rb"\x16\x03[\x00-\x04]..[\x01\x02]", re.DOTALL)
+# Version 1 is a line of text, version 2 a signature and bytes.
+_PROXY = re.compile(rb"PROXY (?:TCP4 |TCP6 |UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n[\x20\x21]")
 _ALERT = re.compile(rb"\x15\x03[\x00-\x04]\x00\x02[\x01\x02]", re.DOTALL)
 
 
 def opening(head: bytes) -> str | None:
-    """`tls` or `http`, as the first bytes of a stream tell; None for anything else."""
+    """`tls`, `http` or `proxy`, as the first bytes of a stream tell; None for anything else."""
     if _HTTP.match(head):
         return HTTP
     if _HELLO.match(head) or _ALERT.match(head):
         return TLS
-    return None
+    return PROXY if _PROXY.match(head) else None
 
 
 # The longest beginning that tells is a request line's: its method and the first letter of its target.

@@ -57,6 +57,13 @@ CASES = {
     ),
     "TLS to a port that closes": (talk((True, client_hello())), ("tls", None, None, None)),
     "HTTP to a port that closes": (talk((True, GET)), ("http", None, None, None)),
+    "a PROXY line to a port that closes": (
+        talk((True, b"PROXY TCP4 10.0.0.7 10.0.0.2 41000 1883\r\n")), ("proxy", None, None, None),
+    ),
+    "a PROXY header of version 2": (
+        talk((True, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12))), ("proxy", None, None, None),
+    ),
+    "a word that is no PROXY line": (talk((True, b"PROXY of mine, not TCP")), (None, None, None, None)),
     "Kafka to an HTTP port": (
         talk((True, KAFKA), (False, b"HTTP/1.1 400 Bad Request\r\n\r\n")), (None, "http", None, None),
     ),

@@ -24,8 +24,10 @@ ENCRYPTION = {
 # Where a rule says of each client what TLS106 says of the port: at ports where the protocol is spoken in clear text, at
 # these, and where the client speaks it.
 TOLD_OF_CLIENTS = {"kafka": (9092, 9093, 9094)}
-# The first four bytes taken for a length: a record header, whose last byte is that of its length; and "GET ".
+# The first four bytes taken for a length: a record header, whose last byte is that of its length; "GET "; and "PROX" or
+# the signature of the PROXY protocol's version 2.
 LOGGED = {
     ("kafka", "TLS"): "Invalid receive (size = 369295616 or 369296128, or a little more)",
     ("kafka", "HTTP"): "Invalid receive (size = 1195725856)",
+    ("kafka", "PROXY"): "Invalid receive (size = 1347571544, or 218762506 of version 2)",
 }

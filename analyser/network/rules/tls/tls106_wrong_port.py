@@ -1,4 +1,4 @@
-"""TLS106 wrong-port: clear text is sent to a port of TLS or HTTP, or TLS or HTTP to a port of clear text.
+"""TLS106 wrong-port: a client begins in TLS, HTTP, clear text or with a PROXY header where the server wants another.
 
 Finds
     Ports at which clients begin in another way than the server expects, so that nothing ever comes of it.
@@ -14,8 +14,10 @@ How it decides
     port, or it is a usual one where nobody is seen to speak TLS (medium confidence). Clear text or HTTP to TLS: the
     server answers a request in the clear with a TLS alert; or it closes without a byte and others speak TLS there; or
     it closes 3 times (closed_least) at port 8883, that of MQTT over TLS (medium confidence). Clear text to HTTP: the
-    server responds to a protocol of ours with an HTTP status line, outside WebSocket. One finding for each port and
-    kind. Where KAF311 says the same of each Kafka client it is info.
+    server responds to a protocol of ours with an HTTP status line, outside WebSocket. PROXY: the client begins with a
+    header of the PROXY protocol (version 1 or 2), the server closes without a byte or with a TLS alert, 3 times at
+    least (closed_least), and it answers no connection that begins so. One finding for each port and kind. Where KAF311
+    says the same of each Kafka client it is info.
 
 False alarms
     Port scanners and health checks. A server that is going down, or has too many connections, where nothing tells what
@@ -25,8 +27,9 @@ What it cannot tell
     Which of the two is set wrongly.
 
 References
-    RFC 8446, 5.1; RFC 9112; security.protocol and listener.security.protocol.map (Kafka), listener and cafile
-    (Mosquitto), net.tls.mode (mongod); IANA: port 8883 is registered for MQTT over TLS.
+    RFC 8446, 5.1; RFC 9112; HAProxy: proxy-protocol.txt, send-proxy; security.protocol and
+    listener.security.protocol.map (Kafka), listener and cafile (Mosquitto), net.tls.mode (mongod); IANA: port 8883 is
+    registered for MQTT over TLS.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
 TLS_TO_CLEAR, HTTP_TO_CLEAR = "TLS to a clear-text port", "HTTP to a clear-text port"
 CLEAR_TO_TLS, HTTP_TO_TLS = "clear text to a TLS port", "HTTP to a TLS port"
 CLEAR_TO_HTTP = "clear text to an HTTP port"
+PROXY_HEADER = "PROXY header to a port that does not take it"
 _TO_CLEAR = (TLS_TO_CLEAR, HTTP_TO_CLEAR)
 
 
@@ -65,6 +69,8 @@ def detect(frames: Frames, *, closed_least: int = 3) -> Iterator[Finding]:
     speaks_tls = any(row["tls_version"] or row["tls_decryption"] for row in flows)
     expected = any(row["port_protocol"] for row in flows)
     found: dict[tuple[str, Confidence], list[Row]] = {}
+    if (clear or speaks_tls or expected) and len(headed := _not_taken(flows, whole)) >= closed_least:
+        found[PROXY_HEADER, "high" if clear or speaks_tls else "medium"] = headed
     for row in whole:
         kind = _to_clear(row, unheard=clear) if not speaks_tls else None
         if kind is not None and (clear or expected):
@@ -106,11 +112,22 @@ def _to_clear(row: Row, *, unheard: bool) -> str | None:
     return HTTP_TO_CLEAR if spoken == "http" and _closed_silently(row) else None
 
 
+def _not_taken(flows: Sequence[Row], whole: Sequence[Row]) -> list[Row]:
+    """Those that begin with a PROXY header and are closed for it; none where the server answers one of them."""
+    if any(_has_header(row) and (row["bytes_to_client"] or 0) > 0 and not row["server_tls_alert"] for row in flows):
+        return []
+    return [row for row in whole if _has_header(row) and (_closed_silently(row) or row["server_tls_alert"])]
+
+
+def _has_header(row: Row) -> bool:
+    return bool(row["client_opening"] == "proxy")
+
+
 def _to_tls(row: Row, *, silently: bool) -> str | None:
     if row["server_opening"] == "http" and row["protocol"] and not row["carrier"]:
         return CLEAR_TO_HTTP if _is_clear(row) else None
     refused = row["server_opening"] == "tls" or (silently and _closed_silently(row))
-    if not refused:
+    if not refused or _has_header(row):
         return None
     if row["client_opening"] == "http":
         return HTTP_TO_TLS
@@ -120,7 +137,7 @@ def _to_tls(row: Row, *, silently: bool) -> str | None:
 def _finding(kind: str, confidence: Confidence, own: Sequence[Row], *, clear: bool, flows: Sequence[Row]) -> Finding:
     protocol = protocol_of(flows)
     often = f"{times(len(own))}, " if len(own) > 1 else ""
-    logged = LOGGED.get((protocol or "", "TLS" if kind == TLS_TO_CLEAR else "HTTP")) if kind in _TO_CLEAR else None
+    logged = LOGGED.get((protocol or "", _LOGGED_AS.get(kind, "")))
     log = "" if logged is None else f" The server logs {logged} of it."
     known = "" if confidence == "high" else " That the port is one of these is known by its number alone."
     answer = next((row["server_tls_alert"] for row in own if row["server_tls_alert"]), None)
@@ -161,7 +178,9 @@ def _severity(kind: str, own: Sequence[Row], protocol: str | None, *, clear: boo
     return "warning" if kind in (HTTP_TO_CLEAR, HTTP_TO_TLS) else "critical"
 
 
+_LOGGED_AS = {TLS_TO_CLEAR: "TLS", HTTP_TO_CLEAR: "HTTP", PROXY_HEADER: "PROXY"}
 _WORDS = {
+    PROXY_HEADER: ("sends a header of the PROXY protocol first", "none"),
     TLS_TO_CLEAR: ("speaks TLS", "clear text"),
     HTTP_TO_CLEAR: ("speaks HTTP", "another protocol"),
     CLEAR_TO_TLS: ("speaks in clear text", "TLS"),
@@ -169,6 +188,10 @@ _WORDS = {
     CLEAR_TO_HTTP: ("speaks in clear text", "HTTP"),
 }
 _STEPS = {
+    PROXY_HEADER: (
+        "Turn the PROXY protocol off at the balancer or proxy that connects (send-proxy of HAProxy, proxy_protocol of "
+        "nginx and cloud balancers), or on at the server's listener, if it knows it."
+    ),
     TLS_TO_CLEAR: "Set the client's {setting} to clear text, or use the port of a TLS listener.",
     CLEAR_TO_TLS: "Set the client's {setting} to TLS, or use the port of a clear-text listener.",
     HTTP_TO_CLEAR: "Point this program (a health check, a scraper, a REST client) at the port of what it means.",
@@ -199,7 +222,7 @@ RULE = Rule(
             count(*) FILTER (client_opening IS NOT NULL AND (bytes_to_client = 0 OR server_opening IS NULL)) > 0
             OR count(*) FILTER (client_opening IS NULL AND server_opening = 'tls') > 0
             OR count(*) FILTER (client_opening IS NULL AND server_opening = 'http') > 0
-            OR count(*) FILTER (client_opening = 'http' AND server_opening = 'tls') > 0
+            OR count(*) FILTER (client_opening IN ('http', 'proxy') AND server_opening = 'tls') > 0
             OR count(tls_version) > 0 AND count(*) FILTER (bytes_to_client = 0 AND closed_by = 'server') > 0
             OR server_port = 8883 AND count(*) FILTER (bytes_to_client = 0 AND closed_by = 'server') >= 3)""",
 )  # fmt: skip

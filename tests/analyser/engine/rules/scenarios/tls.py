@@ -67,6 +67,13 @@ def _ends(days: float, begins: float = -60) -> Row:
     return {**CERTIFICATE, "tls_certificate_begins": at(begins * DAY), "tls_certificate_expires": at(days * DAY)}
 
 
+def headed(count: int = 3, **more: Any) -> list[Row]:
+    """Connections that begin with a PROXY header, which the server closes, and one of another client that is served."""
+    opening = {"encrypted": False, "client_opening": "proxy", "tls_offered": None, "server_port": 1883, **MQTT, **more}
+    served = clear(9, **MQTT, server_port=1883, protocol="mqtt", client_address="10.1.0.8")
+    return [*(unheard(n, n, **opening) for n in range(count)), served]
+
+
 TLS_FIRES: list[Scenario] = [
     fires("TLS101", "critical", "a client that does not know the issuer", flows=[
         tls(n, n, **REFUSES, client_tls_alert="fatal unknown_ca") for n in range(3)]),
@@ -132,6 +139,12 @@ TLS_FIRES: list[Scenario] = [
     fires("TLS106", "critical", "clear text to port 8883", flows=[
         clear(n, n, **MQTT, server_port=8883, protocol="mqtt", bytes_to_client=0, closed_by="server")
         for n in range(3)]),
+    fires("TLS106", "critical", "a PROXY header to a server that does not know it", flows=headed()),
+    fires("TLS106", "critical", "a PROXY header to a Kafka broker", flows=[
+        unheard(n, n, encrypted=False, client_opening="proxy", tls_offered=None) for n in range(3)]),
+    fires("TLS106", "critical", "a PROXY header, and a TLS alert", flows=[
+        clear(n, protocol=None, client_opening="proxy", server_opening="tls", bytes_to_client=7, closed_by="server",
+              server_tls_alert="fatal unexpected_message") for n in range(3)]),
     fires("TLS106", "warning", "HTTP to a TLS port", flows=[
         clear(1, protocol=None, client_opening="http", server_opening="tls",
               server_tls_alert="fatal unexpected_message")]),
@@ -149,6 +162,10 @@ TLS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 TLS_NEAR_MISSES: list[Scenario] = [
+    silent("TLS106", "PROXY headers that the server takes, but for some that it closes", flows=[
+        *headed(), clear(8, **MQTT, server_port=1883, client_opening="proxy")]),
+    silent("TLS106", "a check of a balancer that ends itself", flows=headed(closed_by="client")),
+    silent("TLS106", "a PROXY header once", flows=headed(1)),
     silent("TLS101", "web traffic that fails", flows=[
         tls(n, n, **REFUSES, **WEB, client_tls_alert="fatal unknown_ca") for n in range(5)]),
     silent("TLS101", "a handshake that goes on", flows=[tls(1, tls_handshake=None, tls_handshake_ms=None)]),
