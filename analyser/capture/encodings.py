@@ -17,7 +17,7 @@ _READ_BYTES = 1 << 16
 
 def utf_16_of(head: bytes) -> str | None:
     """Which UTF-16 a text begins with; None for anything else."""
-    if head[:2] in _MARKS:
+    if head[:2] in _MARKS and len(head) > len(codecs.BOM_UTF16_LE):
         return _MARKS[head[:2]]
     even, odd = head[0:_TELLING_BYTES:2], head[1:_TELLING_BYTES:2]
     if len(head) < _LEAST_BYTES:

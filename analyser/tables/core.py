@@ -162,7 +162,12 @@ _FLOWS = Table(
         Column("server_zero_window_ms", "float64", "how long the server's receive window was closed", "flow", "ms"),
         Column("encrypted", "bool", "the flow speaks TLS", "flow"),
         Column("sni", "string", "server name that the TLS client asked for", "flow"),
-        Column("client_opening", "string", "tls, http or proxy (PROXY protocol), where the client's first bytes are; null: else", "flow"),
+        Column(
+            "client_opening",
+            "string",
+            "tls, http or proxy (PROXY protocol), where the client's first bytes are; null: else",
+            "flow",
+        ),
         Column("server_opening", "string", "likewise of the server", "flow"),
         Column(
             "client_tls_alert",
