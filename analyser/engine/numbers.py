@@ -19,8 +19,8 @@ Cost, each at least 0
     records_behind: records that wait at the end, or at worst.
     requests_refused: requests answered with an error or not at all, connections refused.
     wasted_ms: time that requests took beyond what was needed, all of them together.
-    left_behind: cursors, sessions and connections opened and not used or not closed.
-    breaches: packets that break the protocol's rules.
+    left_behind: cursors, sessions, connections and collections that were opened and are not used or not closed.
+    breaches: packets that break the protocol's rules, commands that break with what all others keep to.
     bytes: what was sent without need, or at once.
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wirewitness.analyser.tables.model import Column, ColumnSource, Table
 from wirewitness.analyser.tables.shared import CLIENT_ADDRESS, SERVER_ADDRESS, SERVER_PORT, ts_column
 
@@ -24,6 +26,11 @@ def _time(name: str, meaning: str) -> Column:
     return Column(name, "time", meaning, _SOURCE, "UTC")
 
 
+def _known(*columns: Column) -> tuple[Column, ...]:
+    """These, which are never null."""
+    return tuple(replace(one, nullable=False) for one in columns)
+
+
 _WHO = (
     SERVER_ADDRESS,
     SERVER_PORT,
@@ -34,7 +41,7 @@ _WHO = (
 _SHAPE = (
     _text("database", "database"),
     _text("collection", "collection; null for commands on a database"),
-    _text("command", "command name"),
+    *_known(_text("command", "command name")),
     _text("shape_id", "mongo_commands.shape_id"),
     _text("query_shape", "mongo_commands.query_shape"),
 )
@@ -42,7 +49,7 @@ _IDS = (
     Column("exchange_id", "string", "exchange of the first one", _SOURCE, nullable=False),
     Column("last_exchange_id", "string", "exchange of the last one", _SOURCE, nullable=False),
 )
-_SPAN = (ts_column("time of the first one", _SOURCE), _time("ts_last", "time of the last one"))
+_SPAN = (ts_column("time of the first one", _SOURCE), *_known(_time("ts_last", "time of the last one")))
 
 CLIENT_COMMANDS = Table(
     "mongo_client_commands",
@@ -75,7 +82,7 @@ CLIENT_COMMANDS = Table(
         _count("sessions", "logical sessions that they named"),
         _count("connections", "connections that they went on"),
         _number("median_latency_ms", "middle time until the reply", "ms"),
-        _number("latency_sum_ms", "time until their replies, added up", "ms"),
+        *_known(_number("latency_sum_ms", "time until their replies, added up", "ms")),
         _count("request_bytes", "bytes of the commands"),
         _count("response_bytes", "bytes of their replies"),
         _text("read_preference", "mode of $readPreference, of the last one that has it"),
@@ -97,9 +104,11 @@ TRENDS = Table(
         Column("measure", "string", "latency, reply or request", _SOURCE, nullable=False),
         Column("along", "string", "what it rises with: time, skip or request (its size)", _SOURCE, nullable=False),
         _count("commands", "commands of this shape"),
-        _number("rising", "rank correlation of the medians of eighths with their order"),
-        _number("began", "median of the first quarter: of time, of skip, of sizes of requests"),
-        _number("ended", "median of the last quarter"),
+        *_known(
+            _number("rising", "rank correlation of the medians of eighths with their order"),
+            _number("began", "median of the first quarter: of time, of skip, of sizes of requests"),
+            _number("ended", "median of the last quarter"),
+        ),
         _number("skip_most", "the largest skip"),
         _number("others", "median over other shapes at this server of last quarter against first; null: none"),
         _count("inserted", "documents that inserts brought to the collection meanwhile, from anybody"),
@@ -114,8 +123,9 @@ CONFLICTS = Table(
     "one row per write that was refused for, or waited for, a transaction of another session, and that transaction",
     (
         ts_column("time of the write", _SOURCE),
-        *_WHO,
-        *_SHAPE[:3],
+        *_known(*_WHO[:2]),
+        *_WHO[2:],
+        *_known(*_SHAPE[:3]),
         Column("exchange_id", "string", "the write", _SOURCE, nullable=False),
         Column("kind", "string", "refused (WriteConflict), or waited until the transaction ended", _SOURCE,
                nullable=False),
@@ -128,7 +138,7 @@ CONFLICTS = Table(
         _text("holder_address", "its client"),
         _text("holder_app_name", "its application"),
         _text("holder_driver", "its driver"),
-        _time("ts_holder_started", "when it started"),
+        *_known(_time("ts_holder_started", "when it started")),
         _time("ts_holder_ended", "when it ended; null while open"),
         _text("holder_outcome", "mongo_transactions.outcome"),
         _text("holder_exchange_id", "its first command"),
@@ -141,16 +151,16 @@ OVERWRITTEN = Table(
     "one row per write by _id from a state of the document that another client had changed since it was read",
     (
         ts_column("time of the write", _SOURCE),
-        *_WHO,
-        *_SHAPE[:3],
+        *_known(*_WHO[:3]),
+        *_WHO[3:],
+        *_known(*_SHAPE[:3]),
         Column("document_id", "int64", "digest of the _id", _SOURCE, nullable=False),
         Column("exchange_id", "string", "the write", _SOURCE, nullable=False),
         Column("read_exchange_id", "string", "the last read of the document by its application", _SOURCE,
                nullable=False),
-        _time("ts_read", "time of its reply"),
+        *_known(_time("ts_read", "time of its reply")),
         Column("lost_exchange_id", "string", "the write in between, by another application", _SOURCE, nullable=False),
-        _time("ts_lost", "its time"),
-        _text("lost_address", "its client"),
+        *_known(_time("ts_lost", "its time"), _text("lost_address", "its client")),
         _text("lost_app_name", "its application"),
         _text("lost_driver", "its driver"),
     ),

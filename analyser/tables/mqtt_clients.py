@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wirewitness.analyser.tables.model import Column, Table
 from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
@@ -29,6 +31,21 @@ def moment(name: str, meaning: str) -> Column:
     return Column(name, "time", meaning, "context", unit="UTC")
 
 
+# What a capture may not show of a connection.
+_UNKNOWN = {"client_address", "client_port", "version", "server_address", "server_port"}
+
+
+def table(
+    name: str, meaning: str, columns: tuple[Column, ...], order: tuple[str, ...], protocol: str, unknown: str = ""
+) -> Table:
+    """A table whose rows have all columns but those of `unknown`, names with blanks between, and of _UNKNOWN."""
+    may_miss = _UNKNOWN | {*unknown.split()}
+    return Table(
+        name, meaning, tuple(one if one.name in may_miss else replace(one, nullable=False) for one in columns), order,
+        protocol,
+    )  # fmt: skip
+
+
 CLIENT = (
     text("client_id", "client id"),
     CLIENT_ADDRESS,
@@ -38,7 +55,7 @@ CLIENT = (
 SERVER = (SERVER_ADDRESS, SERVER_PORT)
 _PLACE = (text("file", "capture file of `packet`"), count("packet", "packet of the CONNECT: number in its file"))
 
-_WILLS = Table(
+_WILLS = table(
     "mqtt_wills",
     "one row per will that a server had to publish: when, who saw it, who came after its client, what became of it",
     (
@@ -68,8 +85,11 @@ _WILLS = Table(
     ),
     ("ts", "flow_id"),
     "mqtt",
+    "client_id retain payload_bytes births ts_sent sent_message_id next_flow_id next_client_id "
+    "next_client_address next_client_port ts_next ts_next_until newer_message_id ts_newer ts_corrected "
+    "served_message_id ts_served file packet",
 )
-_DROPPED_FILTERS = Table(
+_DROPPED_FILTERS = table(
     "mqtt_dropped_filters",
     "one row per connection and topic filter that its client id had on the one before and has no more",
     (
@@ -96,8 +116,9 @@ _DROPPED_FILTERS = Table(
     ),
     ("ts", "flow_id", "topic_filter"),
     "mqtt",
+    "clean_start session_present topic first_message_id last_message_id exchange_id file packet",
 )
-_TOPIC_ROUNDS = Table(
+_TOPIC_ROUNDS = table(
     "mqtt_topic_rounds",
     "one row per client and topic on which it published again what it had got on another topic, round and round",
     (
@@ -119,8 +140,9 @@ _TOPIC_ROUNDS = Table(
     ),
     ("ts", "message_id", "to_topic"),
     "mqtt",
+    "message_id client_id file packet",
 )
-_CLIENT_SUBSCRIBES = Table(
+_CLIENT_SUBSCRIBES = table(
     "mqtt_client_subscribes",
     "one row per client (client id and address) that subscribed: how often, and what of it changed nothing",
     (
@@ -139,9 +161,10 @@ _CLIENT_SUBSCRIBES = Table(
     ),
     ("ts", "client_address", "client_id"),
     "mqtt",
+    "client_id topic_filter exchange_id last_exchange_id",
 )
 
-_SERVER_PAUSES = Table(
+_SERVER_PAUSES = table(
     "mqtt_server_pauses",
     "one row per time in which a server sent nothing to anybody while two clients or more waited for it",
     (
@@ -162,8 +185,9 @@ _SERVER_PAUSES = Table(
     ),
     ("ts", "server_address", "server_port"),
     "mqtt",
+    "usual_ms",
 )
-_PUBLISHER_HABITS = Table(
+_PUBLISHER_HABITS = table(
     "mqtt_publisher_habits",
     "one row per client id and topic that it published on at least five times: how, what changed, and its likes",
     (
@@ -239,9 +263,13 @@ _PUBLISHER_HABITS = Table(
     ),
     ("ts", "client_id", "topic"),
     "mqtt",
+    "topic_before topic_after ts_after usual_shape before_turn ts_turned began_gap_ms ended_gap_ms same_gap_ms "
+    "other_gap_ms between_gaps rising began_bytes ended_bytes first_kind last_kind before_kind_turn "
+    "ts_kind_turned kind_turned_message_id likes_json ts_cut cut_message_id successor aside_message_id "
+    "ts_heard message_id last_message_id turned_message_id",
 )
 
-_NAMES_USED = Table(
+_NAMES_USED = table(
     "mqtt_names_used",
     "one row per client that used 20 names or more, topics with RETAIN or topic filters, not all at once",
     (
@@ -261,8 +289,9 @@ _NAMES_USED = Table(
     ),
     ("ts", "client_id", "kind"),
     "mqtt",
+    "steady first_id last_id",
 )
-_TOPIC_WRITERS = Table(
+_TOPIC_WRITERS = table(
     "mqtt_topic_writers",
     "one row per topic whose retained message several clients set in turn, each to something else",
     (
@@ -284,6 +313,7 @@ _TOPIC_WRITERS = Table(
     ),
     ("ts", "topic"),
     "mqtt",
+    "other_client_address other_client_port message_id last_message_id",
 )
 
 CLIENT_TABLES = (

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from wirewitness.analyser.tables.model import Column, Table
-from wirewitness.analyser.tables.mqtt_clients import CLIENT, SERVER, count, moment, text
+from wirewitness.analyser.tables.model import Column
+from wirewitness.analyser.tables.mqtt_clients import CLIENT, SERVER, count, moment, table, text
 from wirewitness.analyser.tables.shared import FLOW_ID, ts_column
 
-# What a capture may not show of a connection.
-_UNKNOWN = {"client_address", "client_port", "version", "server_address", "server_port"}
-
-
-def _table(
-    name: str, meaning: str, columns: tuple[Column, ...], order: tuple[str, ...], protocol: str, unknown: str = ""
-) -> Table:
-    """A table whose rows have all columns but those of `unknown`, names with blanks between, and of _UNKNOWN."""
-    may_miss = _UNKNOWN | {*unknown.split()}
-    return Table(
-        name, meaning, tuple(one if one.name in may_miss else replace(one, nullable=False) for one in columns), order,
-        protocol,
-    )  # fmt: skip
-
-
-_WORKERS = _table(
+_WORKERS = table(
     "mqtt_workers",
     "one row per client and topic filter by which five messages or more came to it: what it got, what it published",
     (
@@ -46,7 +29,7 @@ _WORKERS = _table(
     "mqtt",
     "share_name result_shape result_message_id",
 )
-_TWIN_PUBLISHERS = _table(
+_TWIN_PUBLISHERS = table(
     "mqtt_twin_publishers",
     "one row per pair of client ids that publish the same payloads on the same topics at about the same time",
     (
@@ -76,7 +59,7 @@ _TWIN_PUBLISHERS = _table(
     "mqtt",
     "other_client_address other_client_port",
 )
-_PUBLISHER_CONTENTS = _table(
+_PUBLISHER_CONTENTS = table(
     "mqtt_publisher_contents",
     "one row per client and topic with ten messages or more: whether payloads go on changing, and keep their size",
     (
@@ -107,7 +90,7 @@ _PUBLISHER_CONTENTS = _table(
     "mqtt",
     "before_turn ts_turned turned_message_id least_before most_before least_since most_since",
 )
-_GROUP_ABSENCES = _table(
+_GROUP_ABSENCES = table(
     "mqtt_group_absences",
     "one row per group of a shared subscription that had no member for a time, with messages for it meanwhile",
     (
@@ -131,7 +114,7 @@ _GROUP_ABSENCES = _table(
     "mqtt",
     "publisher",
 )
-_LONE_SUBSCRIBERS = _table(
+_LONE_SUBSCRIBERS = table(
     "mqtt_lone_subscribers",
     "one row per client that is alone at a server without messages, while its filter's pass at another server",
     (
@@ -154,7 +137,7 @@ _LONE_SUBSCRIBERS = _table(
     "mqtt",
     "other_client_address other_server_address other_server_port exchange_id",
 )
-_RETAINED_BACK = _table(
+_RETAINED_BACK = table(
     "mqtt_retained_back",
     "one row per topic of which a server sends an earlier retained message in place of the last one",
     (
@@ -177,7 +160,7 @@ _RETAINED_BACK = _table(
     "mqtt",
     "client_id to_client_id to_client_address set_message_id old_message_id",
 )
-_EARLY_RESENDS = _table(
+_EARLY_RESENDS = table(
     "mqtt_early_resends",
     "one row per connection on which a client sent five messages or more again, although it had not come back",
     (
@@ -197,7 +180,7 @@ _EARLY_RESENDS = _table(
     "mqtt",
     "client_id topic",
 )
-_KEPT_FILTERS = _table(
+_KEPT_FILTERS = table(
     "mqtt_kept_filters",
     "one row per connection and filter that its session keeps, that it did not ask for, and by which messages came",
     (
@@ -223,7 +206,7 @@ _KEPT_FILTERS = _table(
     "mqtt",
     "like_client_id like_exchange_id old_exchange_id exchange_id",
 )
-_LATE_SUBSCRIBES = _table(
+_LATE_SUBSCRIBES = table(
     "mqtt_late_subscribes",
     "one row per client and filter that was granted, on three connections or more, after a message for it had come",
     (

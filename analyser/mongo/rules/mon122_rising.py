@@ -126,9 +126,15 @@ def _words(row: Row) -> str:
     return f"{what[row['measure']]} rises {with_what}, from {_size(row, row['began'])} to {_size(row, row['ended'])}"
 
 
+def _cost(row: Row) -> Row:
+    """What came on top of what it began with: of a steady rise half of it, on the average."""
+    more = (row["ended"] - row["began"]) * row["commands"] / 2
+    return {"wasted_ms" if row["measure"] == "latency" else "bytes": round(more, 3)}
+
+
 def _finding(rows: list[Row], is_warning: bool) -> Finding:
-    first = rows[0]
-    skip = f" The largest skip is {first['skip_most']:,.0f}." if first["along"] == "skip" else ""
+    first, most = rows[0], rows[0]["skip_most"]
+    skip = "" if first["along"] != "skip" or most is None else f" The largest skip is {most:,.0f}."
     inserted = max(row["inserted"] for row in rows)
     documents = f" Meanwhile {count(inserted, 'document was', 'documents were')} inserted there." if inserted else ""
     return use_finding(
@@ -153,6 +159,7 @@ def _finding(rows: list[Row], is_warning: bool) -> Finding:
             "others": first["others"],
             "skip_most": first["skip_most"],
             "inserted": inserted,
+            **_cost(first),
         },
     )
 

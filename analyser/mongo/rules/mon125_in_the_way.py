@@ -76,10 +76,17 @@ def _held_ms(row: Row) -> float:
     return float((end - row["ts_holder_started"]) / NS_PER_MS)
 
 
+def _name(row: Row) -> str:
+    """`session 5f1c, number 7, ` of the transaction, as far as it is known."""
+    parts = (("session", row["holder_lsid"]), ("number", row["holder_txn_number"]))
+    return "".join(f"{what} {one}, " for what, one in parts if one is not None)
+
+
 def _finding(own: Sequence[Row], held_ms: float, writes_least: int) -> Finding:
     worst = max(own, key=lambda row: (_held_ms(row), row["exchange_id"]))
     writes = {row["exchange_id"]: row for row in own}
     refused = sum(row["kind"] == "refused" for row in writes.values())
+    waiting = len(writes) - refused
     waited = [row["waited_ms"] for row in writes.values() if row["kind"] != "refused" and row["waited_ms"]]
     holders = {(row["holder_lsid"], row["holder_txn_number"]) for row in own}
     name = who_is(worst["holder_app_name"], worst["holder_address"], kind="application",
@@ -88,12 +95,13 @@ def _finding(own: Sequence[Row], held_ms: float, writes_least: int) -> Finding:
         who_is(row["app_name"], row["client_address"], kind="application", most=MAX_NAME) for row in own
     )
     ended = (
-        f"{worst['holder_outcome']} at {time_text(worst['ts_holder_ended'])}"
+        f"{worst['holder_outcome'] or 'ended'} at {time_text(worst['ts_holder_ended'])}"
         if worst["ts_holder_ended"] is not None
         else "still open"
     )
     met = [f"{count(refused, 'write was', 'writes were')} refused (WriteConflict)"] if refused else []
-    met += [f"{count(len(waited), 'write')} waited up to {ms_text(max(waited))}"] if waited else []
+    up_to = f" up to {ms_text(max(waited))}" if waited else ""
+    met += [f"{count(waiting, 'write')} waited{up_to}"] if waiting else []
     what = "the same document" if worst["same"] == "document" else "the same collection"
     return RULE.finding(
         severity="warning" if _held_ms(worst) >= held_ms or len(writes) >= writes_least else "info",
@@ -110,8 +118,7 @@ def _finding(own: Sequence[Row], held_ms: float, writes_least: int) -> Finding:
         ),
         sentence=(
             f"{sentence_start(name)} held documents of {namespace(worst)} at {server_text(worst)} in "
-            f"{count(len(holders), 'transaction')}, the longest for {ms_text(_held_ms(worst))} (session "
-            f"{worst['holder_lsid']}, number {worst['holder_txn_number']}, begun at "
+            f"{count(len(holders), 'transaction')}, the longest for {ms_text(_held_ms(worst))} ({_name(worst)}begun at "
             f"{time_text(worst['ts_holder_started'])}, {ended}). Meanwhile {' and '.join(met)} that write {what}: "
             f"{names_text([*victims], 3)}."
         ),
@@ -130,7 +137,7 @@ def _finding(own: Sequence[Row], held_ms: float, writes_least: int) -> Finding:
             "held_ms": round(_held_ms(worst), 3),
             "outcome": worst["holder_outcome"],
             "requests_refused": refused,
-            "waited": len(waited),
+            "waited": waiting,
             "longest_ms": round(max(waited, default=0.0), 3),
             "same": worst["same"],
             "clients": [

@@ -90,6 +90,7 @@ def _finding(rows: Sequence[Row], is_warning: bool) -> Finding:
         numbers={
             "where": place,
             "writes": len(rows),
+            "records_lost": len(rows),
             "documents": documents,
             "oldest_ms": round(max(old), 3),
             "clients": [*clients.values()],

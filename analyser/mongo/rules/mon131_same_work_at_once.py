@@ -135,7 +135,10 @@ def _both(one: _Walk, other: _Walk, least: int, share: float, order: float) -> l
 
 def _equal(one: _Walk, other: _Walk, both: Sequence[int]) -> bool:
     """Are these the same updates, values included?"""
-    same = sum(one[document]["literals_id"] == other[document]["literals_id"] for document in both)
+    same = sum(
+        one[document]["literals_id"] is not None and one[document]["literals_id"] == other[document]["literals_id"]
+        for document in both
+    )
     return bool(same >= _ONCE * len(both))
 
 
@@ -172,6 +175,7 @@ def _finding(walks: Sequence[_Walk], both: Sequence[int], searched: bool) -> Fin
             "runs": len(walks),
             "apart_ms": round(median(later), 3),
             "wasted_writes": len(both) * (len(walks) - 1),
+            "records_again": len(both) * (len(walks) - 1),
             "clients": [client_numbers(_first(walk), updates=len(walk)) for walk in ordered][: 1 if is_one else 2],
         },
     )

@@ -124,6 +124,7 @@ def _of_age(server: str, own: Sequence[tuple[Row, int]]) -> Finding:
             "server": server_of(first),
             "operation": "CONNECT",
             "connections": len(own),
+            "requests_refused": len(own),
             "accepted": accepted,
             "shortest_ms": round(min(ages) / NS_PER_MS, 3),
             "longest_ms": round(max(ages) / NS_PER_MS, 3),
@@ -140,8 +141,8 @@ def _finding(own: Sequence[_GivenUp]) -> Finding:
     waits = [one.waited_ns for one in own]
     late = [one.row["ts_response"] - one.row["ts"] for one in own
             if one.row["late"] and one.row["ts_response"] is not None]  # fmt: skip
-    names = sorted({printable(one.connection["client_id"] or "?", 60) for one in own})
-    who = client_text(connection) if len(names) == 1 else (
+    names = sorted({printable(one.connection["client_id"], 60) for one in own if one.connection["client_id"]})
+    who = client_text(connection) if len(names) < 2 else (
         f"{connection['client_address']} (clients {names_text(names, 3)})")  # fmt: skip
     became = (
         f" The server answered {len(late)} of these {seconds_text(min(late))} to "
@@ -151,7 +152,8 @@ def _finding(own: Sequence[_GivenUp]) -> Finding:
     return RULE.finding(
         confidence="high" if late else "medium",
         subject={"server": server, "address": connection["client_address"],
-                 "client_id": names[0] if len(names) == 1 else f"{len(names)} clients", "operation": operation},
+                 "client_id": connection["client_id"] if len(names) < 2 else f"{len(names)} clients",
+                 "operation": operation},
         title=(
             f"{client_title(connection)} gave up {count(len(own), 'connection')} at {server}: {operation} not answered "
             f"within {seconds_text(min(waits))}"
@@ -174,11 +176,12 @@ def _finding(own: Sequence[_GivenUp]) -> Finding:
             ),
         ),
         numbers={
-            "client_id": names[0],
+            "client_id": names[0] if names else None,
             "address": connection["client_address"],
             "server": server_of(connection),
             "operation": operation,
             "connections": len(own),
+            "requests_refused": len(own),
             "late_responses": len(late),
             "shortest_ms": round(min(waits) / NS_PER_MS, 3),
             "longest_ms": round(max(waits) / NS_PER_MS, 3),

@@ -73,9 +73,10 @@ def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rat
             yield _retain(row) if not row["retains_now"] else _retains_now(row, likes_least)
         if _is_twice(row, likes_least) and not row["likes_again"]:
             yield _twice(row)
-        if row["json_cut"] >= messages_least and (row["json"] >= messages_least or row["likes_json"] >= likes_least):
+        cut = row["json_cut"] if row["ts_cut"] is not None else 0
+        if cut >= messages_least and (row["json"] >= messages_least or (row["likes_json"] or 0) >= likes_least):
             yield _cut(row)
-        elif row["kind_turns"] == 1 and min(_around(row)) >= messages_least:
+        elif _turned_kind(row) and min(_around(row)) >= messages_least:
             yield _other_kind(row, likes_least)
     steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
     for row in rows:
@@ -96,14 +97,20 @@ def _is_apart(row: Row, likes_least: int) -> bool:
 def _is_twice(row: Row, likes_least: int) -> bool:
     """Each payload comes two times, the copy soon after it, or beside likes that send half as often."""
     again = row["same_again"] or 0
-    if again < _COPIES or not 0.4 <= again / row["messages"] <= 0.6 or not row["other_gap_ms"]:
+    if again < _COPIES or not 0.4 <= again / row["messages"] <= 0.6:
+        return False
+    if row["same_gap_ms"] is None or not row["other_gap_ms"]:
         return False
     half_as_often = row["likes"] >= likes_least and 1.5 <= row["usual_gap_ms"] / row["gap_ms"] <= 2.5
     return bool(row["same_gap_ms"] <= row["other_gap_ms"] / 3 or half_as_often)
 
 
 def _turned_retain(row: Row, least: int) -> bool:
-    if row["retain_turns"] != 1 or row["before_turn"] is None or (row["retains_now"] and row["likes_retained"]):
+    if (
+        row["retain_turns"] != 1
+        or None in (row["before_turn"], row["ts_turned"])
+        or (row["retains_now"] and row["likes_retained"])
+    ):
         return False
     return bool(row["before_turn"] >= least and row["messages"] - row["before_turn"] >= least)
 
@@ -198,6 +205,13 @@ def _twice(row: Row) -> Finding:
     )
 
 
+def _turned_kind(row: Row) -> bool:
+    """Did its kind change once, and are both kinds and the moment known?"""
+    return row["kind_turns"] == 1 and all(
+        row[name] is not None for name in ("first_kind", "last_kind", "before_kind_turn", "ts_kind_turned")
+    )
+
+
 def _around(row: Row) -> tuple[int, int]:
     """Return how many messages were of the old kind, and of the new one."""
     return row["before_kind_turn"], row["messages"] - row["before_kind_turn"]
@@ -248,6 +262,7 @@ def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding
         return 1000 / gap if gap else 0.0
 
     share = each_second(row) / max(sum(each_second(one) for one in rows), 1e-9)
+    at_once = row["between_gaps"] is not None and row["between_gaps"] <= _BETWEEN
     return _finding(
         "rate",
         row,
@@ -259,7 +274,7 @@ def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding
         "so.",
         "Look at what changed in this client: a debug setting, a loop without a pause, a sensor that flickers.",
         since=row["ts"],
-        severity="warning" if row["between_gaps"] <= _BETWEEN and (alike or share >= 0.5) else "info",
+        severity="warning" if at_once and (alike or share >= 0.5) else "info",
     )
 
 
@@ -291,6 +306,7 @@ def _finding(
             "address": row["client_address"],
             "server": server_of(row),
             "published": row["messages"],
+            **({"records_again": row["same_again"]} if kind == "twice" else {"breaches": row["messages"]}),
             "likes": max(row["likes"], row["usual_clients"] if kind.startswith("topic") else 0),
             "lasted_s": round((row["ts_last"] - since) / NS_PER_S, 3),
             "topics": [printable(one, 80) for one in (row["topic"], row["topic_before"]) if one is not None],

@@ -82,6 +82,7 @@ def _payload(row: Row) -> Finding:
         "Look for a list in this client that is sent whole and never emptied.",
         topic,
         (row["message_id"], row["last_message_id"]),
+        {"bytes": round((row["ended_bytes"] - row["began_bytes"]) * row["messages"] / 2)},
     )
 
 
@@ -102,11 +103,19 @@ def _names(row: Row) -> Finding:
         else "Use one filter with a wildcard, or unsubscribe when the answer has come.",
         first,
         (row["first_id"], row["last_id"]),
+        {"left_behind": row["names"] - row["given_up"]},
     )
 
 
 def _finding(
-    row: Row, kind: str, title: str, sentence: str, next_step: str, where: str, ids: tuple[str, str]
+    row: Row,
+    kind: str,
+    title: str,
+    sentence: str,
+    next_step: str,
+    where: str,
+    ids: tuple[str | None, str | None],
+    cost: Row,
 ) -> Finding:
     return RULE.finding(
         provisional=True,
@@ -120,6 +129,7 @@ def _finding(
             "client_id": row["client_id"],
             "address": row["client_address"],
             "server": server_of(row),
+            **cost,
             "topics": [where],
             "where": where,
             "clients": [client_numbers(row)],

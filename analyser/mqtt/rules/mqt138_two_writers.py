@@ -71,6 +71,7 @@ def _finding(row: Row) -> Finding:
             "address": row["client_address"],
             "server": server_of(row),
             "turns": row["turns"],
+            "records_again": row["turns"],
             "sets": row["sets"],
             "topics": [topic],
             "where": topic,
