@@ -66,6 +66,7 @@ def _finding(own: Sequence[Row]) -> Finding:
         ),
         numbers={
             "sessions": sessions,
+            "left_behind": sessions,
             "commands": commands,
             "connections": max(row["connections"] for row in own),
             "commands_named": sorted({row["command"] for row in own}),

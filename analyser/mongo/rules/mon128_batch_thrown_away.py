@@ -82,7 +82,7 @@ def _finding(killed: list[Row], opened: int, documents: int) -> Finding:
             "cursors": opened,
             "killed": len(killed),
             "documents": documents,
-            "response_bytes": size,
+            "bytes": size,
             "where": namespace(first),
             "query_shape": first["query_shape"],
             "clients": [client_numbers(first, cursors=len(killed))],

@@ -167,6 +167,7 @@ def _finding(field: str, own: list[_Use], others: list[_Use]) -> Finding:
             "type": _words(own),
             "others_type": _words(others),
             "commands": _commands(own),
+            "breaches": _commands(own),
             "others_commands": _commands(others),
             "sets": does == "sets",
         },

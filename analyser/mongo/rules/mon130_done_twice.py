@@ -87,6 +87,7 @@ def _finding(pairs: Sequence[tuple[Row, Row]]) -> Finding:
         ),
         numbers={
             "duplicates": len(pairs),
+            "records_again": len(pairs),
             "later_ms": round(median(later), 3),
             "where": place,
             "refused_writes": len(pairs),

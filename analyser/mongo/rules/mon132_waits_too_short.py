@@ -123,6 +123,7 @@ def _finding(rows: Sequence[Row], *, kind: str, what: str, how: str, next_step: 
     ordered = sorted(rows, key=lambda row: (row["ts"], row["exchange_id"]))
     first, place = ordered[0], namespace(ordered[0]) or "?"
     empty = sum(row["documents_returned"] == 0 for row in rows)
+    wasted_ms = sum((row["ts_response"] - row["ts"]) / NS_PER_MS for row in rows if row["documents_returned"] == 0)
     return command_finding(
         RULE,
         [*ordered[:25], *ordered[-25:]] if len(ordered) > 50 else ordered,
@@ -138,6 +139,7 @@ def _finding(rows: Sequence[Row], *, kind: str, what: str, how: str, next_step: 
         numbers={
             "commands": len(rows),
             "without_effect": empty,
+            "wasted_ms": round(wasted_ms, 3),
             "every_ms": round(_spread_ms(ordered), 3),
             "clients": [client_numbers(first, commands=len(rows))],
             **numbers,
@@ -159,7 +161,7 @@ RULE = Rule(
     detect=detect,
     rows={
         "mongo_commands": "status = 'ok' AND ts_response IS NOT NULL AND ((command = 'find' AND tailable) OR "
-        f"(command = 'getMore' AND {_FOLLOWS}))"
+        f"(command = 'getMore' AND cursor_id IS NOT NULL AND {_FOLLOWS}))"
     },
     suspects=(
         f"SELECT {', '.join(CLIENT_KEY)} FROM r_mongo_commands WHERE documents_returned = 0 GROUP BY ALL "

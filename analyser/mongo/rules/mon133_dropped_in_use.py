@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -78,7 +79,10 @@ def _is_harmed(reads: Sequence[Row], drops: Sequence[Row], least: int, share: fl
 def _finding(drops: Sequence[Row], harmed: Sequence[Sequence[Row]]) -> Finding:
     first, place = drops[0], namespace(drops[0]) or "?"
     victims = [reads[0] for reads in harmed]
-    empty = sum(row["documents_returned"] == 0 and row["ts"] > first["ts"] for reads in harmed for row in reads)
+    found_nothing = [
+        row for reads in harmed for row in reads if row["documents_returned"] == 0 and row["ts"] > first["ts"]
+    ]
+    empty, last_ts = len(found_nothing), max(row["ts"] for row in found_nothing)
     what = "dropped" if first["command"] != "delete" else "deleted all of"
     times = "" if len(drops) == 1 else f", {len(drops)} times ({first['command']})"
     verb = "reads" if len({client_of(row) for row in victims}) == 1 else "read"
@@ -101,6 +105,7 @@ def _finding(drops: Sequence[Row], harmed: Sequence[Sequence[Row]]) -> Finding:
         numbers={
             "drops": len(drops),
             "empty_reads": empty,
+            "stood_still_ms": round((last_ts - first["ts"]) / NS_PER_MS, 3),
             "victims": [client_numbers(row) for row in victims][:20],
             "clients": [client_numbers(first, drops=len(drops))],
         },
@@ -108,7 +113,8 @@ def _finding(drops: Sequence[Row], harmed: Sequence[Sequence[Row]]) -> Finding:
 
 
 _DROPS = (
-    "(command IN ('drop', 'dropDatabase') OR (command = 'delete' AND n > 1 AND "
+    "(command = 'dropDatabase' OR (command = 'drop' AND collection IS NOT NULL) OR (command = 'delete' AND n > 1 AND "
+    "collection IS NOT NULL AND "
     """query_shape = '{"deletes":[{"q":{},"limit":0}]}'))"""
 )
 _DONE = "status = 'ok' AND ts_response IS NOT NULL"

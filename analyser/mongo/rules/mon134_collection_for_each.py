@@ -89,6 +89,7 @@ def _finding(rows: Sequence[Row], collections: int, lasted_s: float) -> Finding:
         numbers={
             "database": first["database"],
             "collections": collections,
+            "left_behind": collections,
             "commands": sum(row["commands"] for row in rows),
             "lasted_s": round(lasted_s, 3),
         },

@@ -113,6 +113,7 @@ def _finding(lasts: Sequence[Row], rest_ms: float, works: int, work: Sequence[Ro
         ),
         numbers={
             "closed": len(lasts),
+            "left_behind": len(lasts),
             "rest_ms": round(rest_ms, 3),
             "connections_for_work": works,
             "lasted_s": round((ordered[-1]["ts"] - ordered[0]["ts"]) / NS_PER_S, 3),

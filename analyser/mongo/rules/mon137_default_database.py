@@ -74,7 +74,7 @@ def _likes(who: _Who, clients: Mapping[_Who, Sequence[Row]], does: Mapping[_Who,
         for other, own in clients.items()
         if other != who
         and len({row["database"] for row in own}) == 1
-        and own[0]["database"] != _DEFAULT
+        and own[0]["database"] not in (None, _DEFAULT)
         and 2 * len(does[who] & does[other]) > len(does[who])
     ]
 
@@ -98,7 +98,13 @@ def _finding(own: Sequence[Row], likes: Sequence[Row]) -> Finding:
             "Look whether the connection string or the settings of this instance name the database; move what it wrote "
             "to test where it belongs."
         ),
-        numbers={"database": _DEFAULT, "others_database": database, "others": len(likes), "commands": commands},
+        numbers={
+            "database": _DEFAULT,
+            "others_database": database,
+            "others": len(likes),
+            "commands": commands,
+            "breaches": commands,
+        },
     )
 
 

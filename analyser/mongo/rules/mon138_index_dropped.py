@@ -61,13 +61,18 @@ def detect(frames: Frames, *, times: float = 5.0, longer_ms: float = 20.0, least
             shapes.setdefault(row["shape_id"], []).append(row)
     for drop in drops:
         slower = []
+        wasted_ms = 0.0
         for rows in shapes.values():
             before = [row for row in rows if row["ts_response"] <= drop["ts"]][-_NEAR:]
-            after = [row for row in rows if row["ts"] >= drop["ts_response"]][:_NEAR]
+            later = [row for row in rows if row["ts"] >= drop["ts_response"]]
+            after = later[:_NEAR]
             if min(len(before), len(after)) >= least and _is_slower(before, after, times, longer_ms):
                 slower.append((before, after))
+                usual = _usual(before)
+                wasted_ms += sum(max(row["latency_ms"] - usual, 0.0) for row in later)
         if slower:
-            yield _finding(drop, max(slower, key=lambda one: _usual(one[1]) - _usual(one[0])), len(slower))
+            worst = max(slower, key=lambda one: _usual(one[1]) - _usual(one[0]))
+            yield _finding(drop, worst, len(slower), wasted_ms)
 
 
 def _usual(rows: Sequence[Row]) -> float:
@@ -81,7 +86,7 @@ def _is_slower(before: Sequence[Row], after: Sequence[Row], times: float, longer
     return now >= times * usual and now >= usual + longer_ms and above >= 0.8 * len(after)
 
 
-def _finding(drop: Row, slower: tuple[Sequence[Row], Sequence[Row]], shapes: int) -> Finding:
+def _finding(drop: Row, slower: tuple[Sequence[Row], Sequence[Row]], shapes: int, wasted_ms: float) -> Finding:
     before, after = slower
     query, place = after[0], namespace(drop) or "?"
     return command_finding(
@@ -103,6 +108,7 @@ def _finding(drop: Row, slower: tuple[Sequence[Row], Sequence[Row]], shapes: int
             "before_ms": round(_usual(before), 3),
             "after_ms": round(_usual(after), 3),
             "shapes": shapes,
+            "wasted_ms": round(wasted_ms, 3),
             "clients": [client_numbers(drop)],
             "victims": [client_numbers(query)],
         },

@@ -50,9 +50,9 @@ def detect(frames: Frames, *, served_least: int = 1) -> Iterator[Finding]:
     over: dict[str, list[Row]] = {}
     left: dict[str, list[Row]] = {}
     for row in rows_of(frames[WILLS]):
-        if row["newer_message_id"] is not None and row["ts_sent"] is not None:
+        if None not in (row["newer_message_id"], row["ts_newer"], row["ts_sent"]):
             over.setdefault(row["topic"], []).append(row)
-        elif row["retain"] and row["next_flow_id"] is not None and row["served"] >= served_least:
+        elif row["retain"] and row["served"] >= served_least and None not in (row["ts_next"], row["ts_served"]):
             left.setdefault(row["topic"], []).append(row)
     for rows in over.values():
         yield _over(rows)
@@ -113,6 +113,7 @@ def _until(row: Row, since: int) -> str:
 
 def _finding(kind: str, rows: list[Row], title: str, sentence: str, seen: list[tuple[int, Evidence]]) -> Finding:
     row = rows[0]
+    until = row["ts_corrected"] or row["ts_next_until"]
     return RULE.finding(
         subject={"server": row["server_address"], "client_id": row["next_client_id"], "topic": row["topic"],
                  "kind": kind},
@@ -130,7 +131,7 @@ def _finding(kind: str, rows: list[Row], title: str, sentence: str, seen: list[t
             "wills": len(rows),
             "served": sum(one["served"] for one in rows),
             "old_endpoint": client_endpoint_text(row),
-            "stood_still_ms": round(((row["ts_corrected"] or row["ts_next_until"]) - seen[-1][0]) / NS_PER_MS, 3),
+            **({} if until is None else {"stood_still_ms": round((until - seen[-1][0]) / NS_PER_MS, 3)}),
             "topics": [printable(row["topic"], 80)],
             "where": printable(row["topic"], 80),
             "clients": [client_numbers(_next(row)), client_numbers(row)],

@@ -63,7 +63,7 @@ def _finding(rows: list[Row], connections: int) -> Finding:
         if row["filters_now"]
         else f"subscribes to nothing now; before it had {names_text(names, 3)}"
     )
-    asked = "" if row["clean_start"] else ", although the client had asked for the one before"
+    asked = "" if row["clean_start"] is not False else ", although the client had asked for the one before"
     return RULE.finding(
         severity="info" if other else "warning",
         confidence="medium" if other else "high",
@@ -98,7 +98,7 @@ def _finding(rows: list[Row], connections: int) -> Finding:
             "topic_filters": names[:20],
             "filters_now": row["filters_now"],
             "stood_still_ms": round((row["ts_until"] - row["ts"]) / NS_PER_MS, 3),
-            "topics": [printable(row["topic"], 80)],
+            "topics": [] if row["topic"] is None else [printable(row["topic"], 80)],
             "where": names[0],
             "clients": [client_numbers(row, missed=missed)],
         },

@@ -98,6 +98,7 @@ def _finding(rows: Sequence[Row], connection: Row, way_ms: float) -> Finding:
             "way_ms": round(way_ms, 3),
             "messages_a_second": round(rate, 2),
             "window": allowed,
+            "wasted_ms": round((last["ts"] - first["ts"]) / NS_PER_MS * (1 - 1 / allowed), 3),
             "seconds": round((last["ts"] - first["ts"]) / NS_PER_S, 3),
             "topics": [printable(first["topic"] or "?", 80)],
             "where": server,

@@ -54,7 +54,11 @@ def _finding(rows: list[Row], messages: list[Row]) -> Finding:
     topic = printable(first["topic"], 80)
     publisher = who_is(first["client_id"], first["client_address"] or "(unknown address)", most=MAX_NAME)
     whom = sorted(
-        {f"{row['subscriber_client_id'] or row['subscriber_address']} ({row['topic_filter']})" for row in rows}
+        {
+            f"{row['subscriber_client_id'] or row['subscriber_address'] or 'an unknown client'}"
+            + (f" ({row['topic_filter']})" if row["topic_filter"] else "")
+            for row in rows
+        }
     )
     names = [printable(one, 60) for one in whom]
     at_least = "At least " if any(row["status"] == "unknown" for row in rows) else ""

@@ -111,5 +111,6 @@ RULE = Rule(
     },
     partition_by=("server_address", "server_port"),
     detect=detect,
+    rows={PAUSES: "usual_ms IS NOT NULL"},
     suspects=f"SELECT server_address, server_port FROM r_{PAUSES}",
 )  # fmt: skip

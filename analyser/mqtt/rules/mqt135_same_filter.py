@@ -43,16 +43,17 @@ _PROOF = ("file", "packet", "exchange_id")
 
 def detect(frames: Frames, *, connections_least: int = 10, half: float = 0.5) -> Iterator[Finding]:
     """One finding for each address and set of filters of this server."""
-    filters: dict[str, set[str]] = {}
+    filters: dict[str, set[str | None]] = {}
     for row in rows_of(frames["mqtt_subscriptions"]):
         filters.setdefault(row["flow_id"], set()).add(row["topic_filter"])
     connections = rows_of(frames["mqtt_connections"])
     sent = sum(row["publishes_from_server"] or 0 for row in connections)
     groups: dict[tuple[str | None, frozenset[str]], list[Row]] = {}
     for row in connections:
-        own = filters.get(row["flow_id"])
-        if own and not row["publishes_from_client"] and row["client_address"] is not None:
-            groups.setdefault((row["client_address"], frozenset(own)), []).append(row)
+        own = filters.get(row["flow_id"], set())
+        names = frozenset(one for one in own if one is not None)
+        if names and names == own and not row["publishes_from_client"] and row["client_address"] is not None:
+            groups.setdefault((row["client_address"], names), []).append(row)
     for (_, names), rows in groups.items():
         together = _most_open(rows)
         if together >= connections_least:
@@ -105,6 +106,7 @@ def _finding(rows: list[Row], names: list[str], together: int, got: int, sent: i
             "one_host": one_host,
             "got": got,
             "sent": sent,
+            "records_again": round(got * (1 - 1 / together)),
             "topic_filters": shown[:20],
             "where": shown[0],
             "clients": [client_numbers(row) for row in rows[:20]],
