@@ -170,6 +170,8 @@ def _left(rows: list[Row], habits: list[Row], connects_least: int) -> Iterator[F
         if habit["topic_after"] is None:
             yield from _of_gone(rows, habit, connects_least)
             continue
+        if habit["ts_after"] is None:
+            continue
         later = [row for row in rows if row["ts"] > habit["ts_after"]]
         got = [row for row in later if _is_kept(row)]
         if not got or any(row["direction"] == "client_to_server" for row in rows if row["ts"] > habit["ts_last"]):
