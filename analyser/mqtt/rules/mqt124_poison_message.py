@@ -104,7 +104,7 @@ def _silent_end(connection: Row | None, publish: Row) -> int | None:
     """How long after it the server closed a connection that it had accepted; None where it did not, or said why."""
     if connection is None or connection["error_code"] != 0 or connection["disconnected_by"] is not None:
         return None
-    if connection["closed_by"] != "server":
+    if connection["closed_by"] != "server" or connection["ts_closed"] is None:
         return None
     wait: int = connection["ts_closed"] - publish["ts"]
     return wait

@@ -85,13 +85,15 @@ def _last_word(row: Row, steps: dict[str, list[Row]]) -> Row | None:
     if row["disconnected_by"] != "client" or row["disconnect_reason_code"] == WITH_WILL or row["gap_bytes"]:
         return None
     ended = row["ts_disconnect"]
+    if ended is None:
+        return None
     stood = [
         step for step in steps.get(row["will_topic"], ())
         if step["ts"] <= ended and (step["ts_until"] is None or step["ts_until"] > ended)
     ]  # fmt: skip
     if not stood or stood[-1]["set_by"] != "publish" or stood[-1]["client_id"] != row["client_id"]:
         return None
-    return stood[-1] if stood[-1]["ts_last"] >= row["ts"] else None
+    return stood[-1] if (stood[-1]["ts_last"] or 0) >= row["ts"] else None
 
 
 def _is_back(row: Row, likes: Sequence[Row]) -> bool:
