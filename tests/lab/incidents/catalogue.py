@@ -15,6 +15,7 @@ FAULTS_IN = (
     *("members", "offsets", "commits", "healthy", "producers", "entry", "network", "shares"),
     *("stands_still", "refusals", "repeats", "ended", "waits", "goes_back", "content", "everyday"),
     *("wasted", "set_wrong", "paths", "silence", "doubles", "nodes", "two_clusters", "odd_but_well"),
+    *("formats", "habits", "in_brokers", "doors", "narrow", "as_planned"),
 )  # fmt: skip
 
 

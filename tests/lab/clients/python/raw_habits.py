@@ -1,4 +1,4 @@
-"""A client of our own for what no library does by itself: it keeps to an old leader, or connects and says nothing.
+"""A client of our own for what no library does: it keeps to an old leader, connects and says nothing, or MQTT.
 
 In: a command and NAME=VALUE words: broker=HOST:PORT, client_id=, topic=. Out: JSON lines; SIGTERM ends it.
 """
@@ -60,7 +60,22 @@ def knocks(words: dict[str, str]) -> None:
             emit(event="refused", error=repr(error))
 
 
-WORKS = {"keeps_leader": keeps_leader, "knocks": knocks}
+def speaks_mqtt(words: dict[str, str]) -> None:
+    """Say MQTT's CONNECT to the port every every_s=N seconds, and wait for what comes."""
+    host, _, port = words["broker"].rpartition(":")
+    name = words["client_id"].encode()
+    rest = b"\0\4MQTT\4\2\0\x3c" + len(name).to_bytes(2, "big") + name
+    emit(event="session")
+    while not STOP.wait(float(words["every_s"])):
+        try:
+            with socket.create_connection((host, int(port)), 2) as connection:
+                connection.sendall(b"\x10" + bytes([len(rest)]) + rest)
+                emit(event="answered", answer=connection.recv(100).hex())
+        except OSError as error:
+            emit(event="refused", error=repr(error))
+
+
+WORKS = {"keeps_leader": keeps_leader, "knocks": knocks, "speaks_mqtt": speaks_mqtt}
 
 
 def main() -> None:

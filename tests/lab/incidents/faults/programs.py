@@ -26,15 +26,17 @@ def kafka_python(it: Incident, work: str, *words: str, broker: str | None = None
     return lambda name: clients.python_command("kafka_python_faults", work, server, f"client_id={name}", *words)
 
 
-def aiokafka(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
-    """Return how to run a work of aiokafka_client."""
+def aiokafka(
+    it: Incident, work: str, *words: str, broker: str | None = None, script: str = "aiokafka_client"
+) -> Callable[[str], list[str]]:
+    """Return how to run a work of aiokafka_client, or of another SCRIPT."""
     folder = WORK_DIR / f"aiokafka-{AIOKAFKA}"
     if not (folder / "aiokafka").is_dir():
         run([sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(folder),
              f"aiokafka=={AIOKAFKA}"])  # fmt: skip
     given = ("env", f"PYTHONPATH={folder}")
     server = f"broker={broker or it.world.endpoint}"
-    return lambda name: [*given, *clients.python_command("aiokafka_client", work, server, f"client_id={name}", *words)]
+    return lambda name: [*given, *clients.python_command(script, work, server, f"client_id={name}", *words)]
 
 
 def kafkajs(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
@@ -71,3 +73,14 @@ def admin(it: Incident, work: str, *words: str, broker: str | None = None) -> Ca
     """Return how to run a work of librdkafka_admin."""
     server = f"bootstrap.servers={broker or it.world.endpoint}"
     return lambda name: clients.python_command("librdkafka_admin", work, server, f"client.id={name}", *words)
+
+
+def chore(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of librdkafka_chores."""
+    server = f"bootstrap.servers={broker or it.world.endpoint}"
+    return lambda name: clients.python_command("librdkafka_chores", work, server, f"client.id={name}", *words)
+
+
+def aiokafka_habit(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of aiokafka_habits."""
+    return aiokafka(it, work, *words, broker=broker, script="aiokafka_habits")
