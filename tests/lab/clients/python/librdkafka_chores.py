@@ -169,7 +169,8 @@ def alters_again(words: dict[str, str]) -> None:
 
 def deletes_topic(words: dict[str, str]) -> None:
     """Delete topic=T, once."""
-    for gone in AdminClient(settings_of(words)).delete_topics([words["topic"]], operation_timeout=WAIT_S).values():
+    admin = AdminClient(settings_of(words))  # as long as it is held it goes on
+    for gone in admin.delete_topics([words["topic"]], operation_timeout=WAIT_S).values():
         try:
             gone.result(WAIT_S)
             emit(event="done")
