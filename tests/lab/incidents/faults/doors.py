@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from tests.lab import clients, kafka
@@ -113,22 +112,21 @@ def address_taken_by_web_server(it: Incident) -> None:
     (topic,) = it.topics(2)
     taken = it.new_host()
     address = it.world.hosts[taken].address
-    empty = it.logs / "www"
-    empty.mkdir()
-    it.start("web", taken, [sys.executable, "-u", "-m", "http.server", str(kafka.PORT), "--directory", str(empty)])
+    place = f"{address}:{kafka.PORT}"
+    it.start("web", taken, clients.python_command("web_answer", place)).wait_for_event("listening")
     it.begin(everywhere=True)
     good = [it.sender(topic, "rate=20"), it.member(it.world.names.group(), [topic], "sarama")]
     it.seconds(3, 4)
     it.from_now()
     bad = it.member(it.world.names.group(), [topic], it.library("librdkafka", "franz", "sarama"), protocol="classic",
-                    broker=f"{address}:{kafka.PORT}", wait=False)  # fmt: skip
+                    broker=place, wait=False)  # fmt: skip
     it.seconds(24, 28)
     it.is_told(
         "a client asks at an address where a web server is now", bad.identity(),
         [told.any_of(told.client(bad), told.name(address))],
         r"HTTP|web|protocol|not Kafka|no Kafka|other than Kafka|not (?:a )?valid|invalid|unreadable|decode|clos|garbage"
         r"|without an answer|no answer|unanswered|never answer|again|attempts",
-        affected=[bad], never=[told.client(one) for one in good], server=f"{address}:{kafka.PORT}",
+        affected=[bad], never=[told.client(one) for one in good], server=place,
     )  # fmt: skip
     it.truth["sides"] = ["client", "server"]
 
