@@ -9,6 +9,7 @@ import asyncio
 import signal
 import sys
 import time
+from typing import Any
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-not-found]
 from aiokafka.structs import TopicPartition  # type: ignore[import-not-found]
@@ -49,26 +50,25 @@ async def forgets(words: Words, stop: asyncio.Event) -> None:
 
 
 async def delays(words: Words, stop: asyncio.Event) -> None:
-    """Hand on each record of topics=A when it is delay_s=N seconds old; until then its partition is paused."""
+    """Hand on each record of topics=A when it is delay_s=N seconds old; its partition is paused while some are held."""
     consumer = member(words, enable_auto_commit=False)
     await consumer.start()
-    waiting: dict[TopicPartition, float] = {}
+    held: dict[TopicPartition, list[Any]] = {}
     while not stop.is_set():
-        now = time.time()
-        due = [place for place, when in waiting.items() if when <= now]
-        assigned = consumer.assignment()
-        for place in due:
-            del waiting[place]
-        consumer.resume(*(one for one in due if one in assigned))
         for place, batch in (await consumer.getmany(timeout_ms=100, max_records=100)).items():
-            ripe = [one for one in batch if one.timestamp / 1000 + float(words["delay_s"]) <= now]
-            if ripe:
-                await consumer.commit({place: ripe[-1].offset + 1})
-            if len(ripe) < len(batch):
-                first = batch[len(ripe)]
-                consumer.seek(place, first.offset)
+            held.setdefault(place, []).extend(batch)
+        ripe_since = time.time() - float(words["delay_s"])
+        offsets = {}
+        for place, records in held.items():
+            while records and records[0].timestamp / 1000 <= ripe_since:
+                offsets[place] = records.pop(0).offset + 1
+        if offsets:
+            await consumer.commit(offsets)
+        for place, records in held.items():
+            if len(records) > int(words["most"]):
                 consumer.pause(place)
-                waiting[place] = first.timestamp / 1000 + float(words["delay_s"])
+            else:
+                consumer.resume(place)
     await consumer.stop()
 
 

@@ -36,8 +36,9 @@ def handed_on_after_a_delay(it: Incident) -> None:
     it.sender(topic, "rate=10", "rounds=2")
     group = it.world.names.group()
     reader = it.add(
-        programs.aiokafka_habit(it, "delays", f"topics={topic}", f"group={group}", "delay_s=10"), "aiokafka",
-        group=group, topics=(topic,),
+        programs.aiokafka_habit(it, "delays", f"topics={topic}", f"group={group}", "delay_s=10",
+                                "most=40"),
+        "aiokafka", group=group, topics=(topic,),
     )  # fmt: skip
     reader.process.wait_for_event("session", timeout_s=40)
     it.seconds(52, 58)
