@@ -44,7 +44,7 @@ def backfill_starves_neighbour(it: Incident) -> None:
     feed = it.sender(fresh, "rate=20")
     host, group = it.new_host(), it.world.names.group()
     how = {"protocol": "classic", "session_ms": 20_000, "host": host}
-    with gets_slowly(it.world.hosts, host, 1500):
+    with gets_slowly(it.world.hosts, host, 600):
         small = it.member(it.world.names.group(), [fresh], "librdkafka", **how)  # type: ignore[arg-type]
         it.seconds(10, 11)
         it.from_now()
