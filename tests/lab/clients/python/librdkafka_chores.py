@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from librdkafka_faults import STOP, emit, settings_of, subscribed, told
 
@@ -129,7 +129,7 @@ def reads_pattern(words: dict[str, str]) -> None:
     """Read what fits pattern=^... in a group, handle_ms=N for each record."""
     consumer = Consumer({"auto.offset.reset": "earliest", "auto.commit.interval.ms": 1000, **settings_of(words)})
 
-    def assigned(_: Consumer, partitions: list[object]) -> None:
+    def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
         emit(event="session", partitions=[str(one) for one in partitions])
 
     consumer.subscribe([words["pattern"]], on_assign=assigned)
