@@ -36,6 +36,17 @@ async function archives(n) {
   }
 }
 
+function saves(n) {
+  const more = options.changes ? { seen: n } : {};
+  return rows.updateOne({ _id: n % 40 }, { $set: { state: "done", key: n % 40, ...more } });
+}
+
+function seen_at(n) {
+  const now = Date.now();
+  const filter = options.by_time ? { device: n % 8, at: now } : { device: n % 8 };
+  return rows.updateOne(filter, { $set: { at: now, seen: n } }, { upsert: true });
+}
+
 const WORKS = {
   checks,
   optimistic,
@@ -44,6 +55,12 @@ const WORKS = {
   tenant_missing: () => rows.updateMany({ tenant: {}.tenant }, { $set: { plan: "closed", at: new Date() } }),
   raises: () => rows.updateMany({ key: { $lt: 20 } }, { $inc: { price: 1 } }),
   field: (n) => rows.findOne({ [options.field]: n % 50 }),
+  lists: (n) => rows.find({ key: n % 50 }, options.whole ? {} : { projection: { state: 1, key: 1 } }).toArray(),
+  asks_text: (n) => rows.findOne({ _id: String(n % 40) }),
+  asks: (n) => rows.findOne({ _id: n % 40 }),
+  hinted: (n) => rows.findOne({ state: "done", key: n % 50 }, options.hint ? { hint: options.hint } : {}),
+  saves,
+  seen_at,
   inserts: (n) => rows.insertOne({ key: n, text: "a row of today", state: "done" }),
 };
 

@@ -15,6 +15,7 @@ from typing import Any
 from mongo_chores import bulk, causal, concerned, in_all_rows, unclaimed, watches
 from mongo_habits import Habit
 from mongo_listener import say
+from mongo_oddities import WORKS as ODD_WORKS
 from pymongo import MongoClient
 from pymongo.cursor import CursorType
 from pymongo.errors import PyMongoError
@@ -182,7 +183,7 @@ def tails_quickly(app: Habit) -> None:
 WORKS = {work.__name__: work for work in (
     commands, field, checks, starts, new_collections, attaches, slow_batches, dumps, thinks, hot, leaks, crowd,
     orders_again, tails_empty, tails_quickly, watches, concerned, bulk, causal, in_all_rows, unclaimed,
-)}  # fmt: skip
+)} | ODD_WORKS  # fmt: skip
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from tests.conftest import IMPORT_PATH
 from tests.lab import capture, net
 from tests.lab.clients import mongo_workers
 from tests.lab.incidents.mongo import (
+    again_and_more,
     concerns,
     ended,
     everyday_work,
@@ -33,6 +34,7 @@ from tests.lab.incidents.mongo import (
     limits,
     no_effect,
     odd_but_fine,
+    on_the_way,
     one_document,
     rash,
     refusals,
@@ -42,6 +44,7 @@ from tests.lab.incidents.mongo import (
     slow_parts,
     together,
     waits,
+    wrong_words,
 )  # fmt: skip
 from tests.lab.incidents.mongo.incident import HOSTS, LAG_S, LOGIN, Incident
 from tests.lab.incidents.run import free_name
@@ -69,6 +72,7 @@ BY_QUESTION: tuple[Fault, ...] = (
     *no_effect.FAULTS, *one_document.FAULTS, *refused.FAULTS, *ended.FAULTS, *waits.FAULTS, *growing.FAULTS,
     *habits.FAULTS, *everyday_work.FAULTS, *limits.FAULTS, *schema.FAULTS, *rash.FAULTS, *rhythm.FAULTS,
     *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *refusals.FAULTS, *odd_but_fine.FAULTS,
+    *wrong_words.FAULTS, *on_the_way.FAULTS, *again_and_more.FAULTS,
 )  # fmt: skip
 # Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
 # grows with all rows of the collection.
@@ -82,6 +86,7 @@ ON_FERRETDB: tuple[Fault, ...] = (
     *rash.ON_FERRETDB,
     *rhythm.ON_FERRETDB,
     *slow_parts.ON_FERRETDB,
+    *wrong_words.ON_FERRETDB,
 )
 # What the test server is told beside the usual.
 SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
@@ -92,7 +97,8 @@ SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
 }
 # The same where it has a secondary.
 MORE_WORDS: dict[Fault, tuple[str, ...]] = {**limits.WORDS, **schema.WORDS}
-WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database, limits.no_login)
+WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database, limits.no_login,
+                                  again_and_more.mechanism_not_there)  # fmt: skip
 # Whose server the healthy traffic of drivers would not find, or not take.
 ALONE_ONLY: tuple[Fault, ...] = tuple(SERVER_WORDS)
 KNOWN = {fault.__name__: fault for fault in (*FAULTS, *BY_QUESTION)}

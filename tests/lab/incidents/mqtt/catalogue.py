@@ -19,7 +19,7 @@ FAULTS_IN = (
     "everyday_work",
     # other mechanisms
     "logins", "keep_alives", "unreached", "workers", "device_habits", "paths", "went_back", "bridges",
-    "moments", "odd_and_healthy",
+    "moments", "odd_and_healthy", "misfits", "never_comes", "front_doors", "by_and_by", "fine_but_odd",
 )  # fmt: skip
 Run = Callable[[Incident], None]
 
