@@ -68,13 +68,16 @@ def deaf(client: Client) -> None:
 
 
 def pieces(client: Client, apart: bool) -> None:
-    """Send messages as they come out of the program."""
+    """Send what was measured in a minute as quickly as it is acknowledged, each time with a pause after it."""
     with client.opened(client.hello()) as connection:
-        for mid in range(1, 121):
-            whole = publish(client.topic, mid, QOS_1, None, size=40)
-            for piece in [whole[:-40], whole[-40:]] if apart else [whole]:
-                connection.sendall(piece)
-            heard(connection, 0.2)
+        for _ in range(3):
+            for mid in range(1, 201):
+                whole = publish(client.topic, mid, QOS_1, None, size=40)
+                for piece in [whole[:-40], whole[-40:]] if apart else [whole]:
+                    connection.sendall(piece)
+                connection.recv(4)
+            tell("sent", number=200)
+            heard(connection, 3)
         connection.sendall(DISCONNECT)
 
 

@@ -47,7 +47,7 @@ def subscribes_one_by_one(it: Incident) -> None:
 
 @fault(Wanted(kinds=MOSQUITTO))
 def two_writes(it: Incident) -> None:
-    """Firmware writes head and payload apart: each message waits 40 ms for the ACK of its first half."""
+    """Firmware writes head and payload apart: each message waits 40 ms for the ACK of its first half, in a long row."""
     topic, device, good = it.names.topic(), it.names.client(), it.names.client()
     it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
     odd(it, "three", "one_write", good, f"{topic}/b")

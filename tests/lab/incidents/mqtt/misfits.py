@@ -51,10 +51,10 @@ def ignores_server_keep_alive(it: Incident) -> None:
     topic, device, good = it.names.topic(), it.names.client(), it.names.client()
     settings = {"version": 5, "keep_alive": LIMIT_S}
     it.subscriber("two", good, (f"{topic}/#", 1), **settings)
-    steps = [mqtt.publish(f"{topic}/tank", 1, payload=f"n{n}", pause_s=3) for n in range(20)]
+    steps = [mqtt.publish(f"{topic}/tank", 1, payload=f"n{n}", pause_s=3) for n in range(24)]
     it.follow("three", it.names.client(), *steps, mqtt.STAY, **settings)
     process = odd(it, "one", "deaf", device, topic)
-    it.seconds(50, 54)
+    it.seconds(66, 70)
     often(process.named_events("closed"), 3)
     it.ask("Q6", "a keep alive of the server that is not kept", it.who("one", device),
            [saying(called(device), CUT_OFF)], [accusing(good)], sides=("client",))  # fmt: skip
