@@ -155,10 +155,10 @@ def lease(app: Habit) -> None:
 
 
 def backfill(app: Habit) -> None:
-    """Give old rows a new field, twenty at a time, with a rest after each batch."""
+    """Give old rows a new field, five at a time, with a rest after each batch."""
 
     def batch(n: int) -> None:
-        rows = app.rows.find({"_id": {"$gte": n * 20, "$lt": n * 20 + 20}}, {"key": 1})
+        rows = app.rows.find({"_id": {"$gte": n * 5, "$lt": n * 5 + 5}}, {"key": 1})
         changes = [UpdateOne({"_id": one["_id"]}, {"$set": {"shelf": one["key"] % 7}}) for one in rows]
         if changes:
             app.rows.bulk_write(changes, ordered=False)

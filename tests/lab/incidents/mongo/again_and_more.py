@@ -136,9 +136,9 @@ def leader_lease(it: Incident) -> None:
 
 
 def gentle_backfill(it: Incident) -> None:
-    """A job gives old rows a new field, twenty in a batch and a rest after each; nothing is wrong."""
+    """A job gives old rows a new field, five in a batch and a rest after each; nothing is wrong."""
     place = it.place()
-    it.practice("two", "lists", it.names.client(), place=place, fill=600, pause_s=0.4, seconds=34).wait_for_event(
+    it.practice("two", "lists", it.names.client(), place=place, fill=150, pause_s=0.4, seconds=34).wait_for_event(
         "ready"
     )
     it.practice("one", "backfill", it.names.client(), place=place, pause_s=0.9, seconds=30).finish(60)
