@@ -155,6 +155,16 @@ def replays_after_restart(it: Incident) -> None:
     it.healthy("events that are taken again after a restart")
 
 
+def cron_check(it: Incident) -> None:
+    """A script looks every six seconds whether rows have come, with a client of its own each time; nothing is wrong."""
+    place, app = it.place(), it.names.client()
+    beside(it, "two", place, fill=60)
+    for _ in range(7):
+        it.habit("one", "asks", app, place=place, pause_s=1, seconds=0.5).finish(30)
+        it.seconds(5, 6)
+    it.healthy("a check by cron")
+
+
 FAULTS: tuple[Callable[[Incident], None], ...] = (
     poison_job,
     crash_loop,
@@ -165,4 +175,5 @@ FAULTS: tuple[Callable[[Incident], None], ...] = (
     leader_lease,
     gentle_backfill,
     replays_after_restart,
+    cron_check,
 )

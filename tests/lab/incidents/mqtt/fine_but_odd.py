@@ -57,3 +57,20 @@ def settings_loaded_once(it: Incident) -> None:
     it.follow("four", it.names.client(), *look).finish(60)
     it.seconds(4, 5)
     it.healthy("settings that are loaded once")
+
+
+@fault()
+def looks_at_all(it: Incident) -> None:
+    """Somebody looks for a fault with mosquitto_sub and #, for half a minute, and stops it; nothing is wrong."""
+    topic = it.names.topic()
+    it.subscriber("two", it.names.client(), (f"{topic}/+/value", 1))
+    for host in ("three", "four"):
+        values = [mqtt.publish(f"{topic}/{host}/value", 1, payload=f"{n % 8}.{n}", pause_s=0.5) for n in range(110)]
+        state = mqtt.publish(f"{topic}/{host}/state", 1, payload="on", retain=True)
+        it.follow(host, it.names.client(), state, *values, mqtt.DISCONNECT)
+    it.seconds(10, 12)
+    looks = it.tool("sub", "one", it.names.client(), "-t", "#", "-q", "0")
+    it.seconds(26, 30)
+    looks.interrupt()
+    it.seconds(8, 10)
+    it.healthy("somebody looks at all messages")
