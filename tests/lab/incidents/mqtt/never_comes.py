@@ -46,7 +46,7 @@ def retain_handling_never(it: Incident) -> None:
            [saying(called(bad), [*NEVER, "Retain Handling", "state"])], [accusing(good)])  # fmt: skip
 
 
-@fault(Wanted(kinds=MOSQUITTO))
+@fault(Wanted(kinds=("mochi",)))  # Mosquitto 2.0 sends retained messages to shared subscriptions, too
 def share_gets_no_retained(it: Incident) -> None:
     """Workers read their settings by a shared subscription, which gives no retained messages: they begin without."""
     topic, writer, good = it.names.topic(), it.names.client(), it.names.client()
