@@ -166,6 +166,7 @@ def transaction_for_each_read(it: Incident) -> None:
         [saying(called(app, it.hosts["one"].address), ["transaction", "commitTransaction"])],
         [accusing(good)],
     )
+    it.truth["least"] = "info"  # it costs time and nothing else
 
 
 ON_FERRETDB: tuple[Callable[[Incident], None], ...] = (stage_not_known, immutable_id)
