@@ -146,7 +146,7 @@ def gentle_backfill(it: Incident) -> None:
 
 
 def replays_after_restart(it: Incident) -> None:
-    """A consumer is restarted and takes its last twelve events again, which are there, by design; nothing is wrong."""
+    """A consumer is restarted and takes its last dozen events again, which are there, by design; nothing is wrong."""
     place, app = it.place(), it.names.client()
     beside(it, "two", place, fill=60)
     it.practice("one", "consumes", app, place=place, first=0, pause_s=0.4, seconds=18).finish(60)

@@ -45,7 +45,7 @@ def stand_by_takes_over(it: Incident) -> None:
 def settings_loaded_once(it: Incident) -> None:
     """An operator's script retains a hundred settings at once, each under its own topic, and ends; nothing is wrong."""
     topic = it.names.topic()
-    it.subscriber("two", it.names.client(), (f"{topic}/settings/#", 1))
+    it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
     values = [mqtt.publish(f"{topic}/level", 1, payload=f"{n % 7}.{n}", pause_s=0.5) for n in range(60)]
     it.follow("three", it.names.client(), *values, mqtt.DISCONNECT)
     it.seconds(8, 10)
@@ -63,7 +63,7 @@ def settings_loaded_once(it: Incident) -> None:
 def looks_at_all(it: Incident) -> None:
     """Somebody looks for a fault with mosquitto_sub and #, for half a minute, and stops it; nothing is wrong."""
     topic = it.names.topic()
-    it.subscriber("two", it.names.client(), (f"{topic}/+/value", 1))
+    it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
     for host in ("three", "four"):
         values = [mqtt.publish(f"{topic}/{host}/value", 1, payload=f"{n % 8}.{n}", pause_s=0.5) for n in range(110)]
         state = mqtt.publish(f"{topic}/{host}/state", 1, payload="on", retain=True)
