@@ -156,12 +156,12 @@ def replays_after_restart(it: Incident) -> None:
 
 
 def cron_check(it: Incident) -> None:
-    """A script looks every six seconds whether rows have come, with a client of its own each time; nothing is wrong."""
+    """A script looks every ten seconds whether rows have come, with a client of its own each time; nothing is wrong."""
     place, app = it.place(), it.names.client()
     beside(it, "two", place, fill=60)
     for _ in range(7):
         it.habit("one", "asks", app, place=place, pause_s=1, seconds=0.5).finish(30)
-        it.seconds(5, 6)
+        it.seconds(7, 8)
     it.healthy("a check by cron")
 
 
