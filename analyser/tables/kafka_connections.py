@@ -148,11 +148,11 @@ CLIENT_REQUESTS = Table(
     "one row per client (address and client id) and API that it sent",
     (
         ts_column("time of the first request", "context"),
-        _time("ts_last", "time of the last one"),
+        replace(_time("ts_last", "time of the last one"), nullable=False),
         CLUSTER,
         _context("client_id", "client id"),
         CLIENT_ADDRESS,
-        _context("operation", "API"),
+        replace(_context("operation", "API"), nullable=False),
         _count("requests", "its requests"),
         _count("succeeded", "of these, those with a response without error"),
         _count("errors", "of these, those with an error code"),

@@ -123,8 +123,8 @@ def _instead(
         told = [row for one in others for row in listed.get(_client(one), ()) if row["ts"] >= since]
         known = [{**row, "group_id": name} for row in (runs.get(name) or told)]
         reads = [row for row in known if row["topic"] in topics]
-        # What it reads may be this, where nothing says what it reads.
-        if _stem(name) == _stem(group) and (reads or not all(row["topic"] for row in known) or not known):
+        may_read = not known or any(row["topic"] is None or row["topic"] in topics for row in known)
+        if _stem(name) == _stem(group) and may_read:
             found.append(list({(row["topic"], row["partition"]): row for row in reversed(reads)}.values()))
     return found
 

@@ -144,7 +144,7 @@ RULE = Rule(
     },
     partition_by=("cluster_id",),
     detect=detect,
-    rows={REQUESTS: "operation IN ('Fetch', 'Produce') AND ts_last IS NOT NULL"},
+    rows={REQUESTS: "operation IN ('Fetch', 'Produce')"},
     suspects=f"SELECT DISTINCT cluster_id FROM r_{REQUESTS} WHERE operation = 'Produce' AND requests >= {_LEAST}",
     signs={"exchanges": f"count(*) FILTER (protocol = 'kafka' AND operation = 'Produce') >= {_LEAST}"},
 )  # fmt: skip

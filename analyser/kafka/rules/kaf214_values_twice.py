@@ -41,6 +41,7 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
 TWICE = "kafka_values_twice"
 
@@ -59,7 +60,7 @@ def _other(row: Row) -> tuple[str | None, str | None]:
 
 
 def _run_again(row: Row) -> Finding:
-    topic = printable(row["topic"] or "?", 120)
+    topic = topic_text(row)
     return _finding(
         row,
         title=f"A whole run written twice to {first_of([topic])}: {client_title(row)}",
@@ -74,7 +75,7 @@ def _run_again(row: Row) -> Finding:
 
 
 def _copies(row: Row) -> Finding:
-    topic, source = printable(row["topic"] or "?", 120), printable(row["from_topic"] or "?", 120)
+    topic, source = topic_text(row), printable(row["from_topic"] or "?", 120)
     return _finding(
         row,
         title=f"Two writers of the same values in {first_of([topic])}: {client_title(row)}",
@@ -89,10 +90,9 @@ def _copies(row: Row) -> Finding:
 
 
 def _finding(row: Row, *, title: str, sentence: str, next_step: str, clients: list[Row]) -> Finding:
-    key = {"cluster": row["cluster_id"], "topic": row["topic"], "client": row["client_id"]}
     return RULE.finding(
         title=title,
-        subject={**key, "address": row["client_address"]},
+        subject=topic_subject(row),
         sentence=sentence,
         next_step=next_step,
         proof=Proof(
@@ -104,8 +104,7 @@ def _finding(row: Row, *, title: str, sentence: str, next_step: str, clients: li
             ],
         ),
         numbers={
-            "cluster": row["cluster_id"],
-            "topic": row["topic"],
+            **topic_keys(row),
             "where": row["topic"],
             "from_topic": row["from_topic"],
             "values": row["values_count"],

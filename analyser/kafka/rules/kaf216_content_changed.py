@@ -36,12 +36,13 @@ from itertools import pairwise
 
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of
-from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
 WRITERS = "kafka_topic_writers"
 _LEAST = 20
@@ -84,8 +85,8 @@ def _within(rows: list[Row], least: int) -> Iterator[Finding]:
             yield _finding(
                 row,
                 what="values" if what == "kind" else "keys",
-                title=f"{sentence_start(new)} instead of {old} in {_topic(row)}: {client_title(row)}",
-                sentence=f"{sentence_start(client_text(row))} wrote {old} to {_topic(row, 120)}, "
+                title=f"{sentence_start(new)} instead of {old} in {first_of([topic_text(row)])}: {client_title(row)}",
+                sentence=f"{sentence_start(client_text(row))} wrote {old} to {topic_text(row)}, "
                 f"{count(row['known_count'] - after, 'batch', 'batches')}, and since "
                 f"{moment_text(row[f'ts_{what}_turned'])} only {new}: {count(after, 'batch', 'batches')}. "
                 f"{_others(same, old)}",
@@ -111,8 +112,8 @@ def _between(rows: list[Row]) -> Iterator[Finding]:
             yield _finding(
                 row,
                 what="values",
-                title=f"{sentence_start(new)} instead of {old} in {_topic(row)}: {client_title(row)}",
-                sentence=f"{sentence_start(client_text(row))} writes {new} to {_topic(row, 120)} since "
+                title=f"{sentence_start(new)} instead of {old} in {first_of([topic_text(row)])}: {client_title(row)}",
+                sentence=f"{sentence_start(client_text(row))} writes {new} to {topic_text(row)} since "
                 f"{moment_text(row['ts'])}, {count(row['known_count'], 'batch', 'batches')}; the same client id at "
                 f"{before['client_address']}, which began before, writes {old}.",
                 since=row["ts"],
@@ -134,19 +135,14 @@ def _beside(rows: list[Row]) -> Iterator[Finding]:
             yield _finding(
                 row,
                 what="values",
-                title=f"{sentence_start(new)} among {old} in {_topic(row)}: {client_title(row)}",
-                sentence=f"{sentence_start(client_text(row))} writes {new} to {_topic(row, 120)}, "
+                title=f"{sentence_start(new)} among {old} in {first_of([topic_text(row)])}: {client_title(row)}",
+                sentence=f"{sentence_start(client_text(row))} writes {new} to {topic_text(row)}, "
                 f"{count(row['known_count'], 'batch', 'batches')}; its {len(many)} other writers write {old}.",
                 since=row["ts"],
                 exchange=row["exchange_id"],
                 old=old,
                 new=new,
             )
-
-
-def _topic(row: Row, most: int = 0) -> str:
-    name = printable(row["topic"] or "?", most or 120)
-    return name if most else first_of([name])
 
 
 def _others(same: list[Row], old: str) -> str:
@@ -160,17 +156,15 @@ def _others(same: list[Row], old: str) -> str:
 def _finding(
     row: Row, *, what: str, title: str, sentence: str, since: int, exchange: str, old: str, new: str
 ) -> Finding:
-    key = {"cluster": row["cluster_id"], "topic": row["topic"], "client": row["client_id"]}
     return RULE.finding(
         title=title,
-        subject={**key, "address": row["client_address"], "what": what},
+        subject={**topic_subject(row), "what": what},
         sentence=sentence.rstrip(),
         next_step="Look what was deployed or set at that time (serializer, schema, key), and whether its readers know "
         "the new form; if not, stop it first: what is in the log stays there.",
         proof=Proof(row["ts"], row["ts_last"], evidence_of_ids((exchange, row["last_exchange_id"]))),
         numbers={
-            "cluster": row["cluster_id"],
-            "topic": row["topic"],
+            **topic_keys(row),
             "where": row["topic"],
             "what": what,
             "before": old,

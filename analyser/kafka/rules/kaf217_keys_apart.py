@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.titles import client_title, first_of
-from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, who_text
+from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
 PLACES = "kafka_key_places"
 _SHOWN = 3
@@ -50,21 +51,19 @@ def detect(frames: Frames, *, least: int = 10, share: float = 0.3) -> Iterator[F
 
 
 def _finding(row: Row, others: list[Row]) -> Finding:
-    topic = printable(row["topic"] or "?", 120)
+    topic = topic_text(row)
     names = [who_text(one["client_address"], one["client_id"]) for one in others]
     told = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    key = {"cluster": row["cluster_id"], "topic": row["topic"], "client": row["client_id"]}
     return RULE.finding(
         title=f"Keys lie in other partitions than those of other writers: {client_title(row)} in {first_of([topic])}",
-        subject={**key, "address": row["client_address"]},
+        subject=topic_subject(row),
         sentence=f"{sentence_start(client_text(row))} puts {row['apart_count']} of {count(row['keys_count'], 'key')} "
         f"of {topic} into other partitions than {told or 'the other writers'}: they choose them in different ways.",
         next_step="Give all writers of the topic the same partitioner (librdkafka: partitioner=murmur2_random is what "
         "Java clients do), and write the records that lie elsewhere anew.",
         proof=Proof(row["ts"], row["ts_last"], [Evidence(row["file"], row["request_packet"], row["exchange_id"])]),
         numbers={
-            "cluster": row["cluster_id"],
-            "topic": row["topic"],
+            **topic_keys(row),
             "where": row["topic"],
             "keys": row["keys_count"],
             "apart": row["apart_count"],

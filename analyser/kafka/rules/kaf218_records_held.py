@@ -31,12 +31,13 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import NS_PER_MS, seconds_text
 from wirewitness.analyser.base.titles import client_title, first_of
-from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
 WRITERS = "kafka_topic_writers"
 _HELD_MS = 2_000
@@ -58,9 +59,8 @@ def detect(
 
 
 def _finding(row: Row, at_once: list[Row]) -> Finding:
-    topic = printable(row["topic"] or "?", 120)
+    topic = topic_text(row)
     held = seconds_text(round(row["fill_ms"] * NS_PER_MS))
-    key = {"cluster": row["cluster_id"], "topic": row["topic"], "client": row["client_id"]}
     others = (
         f" {count(len(at_once), 'other writer')} of the topic {'sends' if len(at_once) == 1 else 'send'} at once."
         if at_once
@@ -69,7 +69,7 @@ def _finding(row: Row, at_once: list[Row]) -> Finding:
     return RULE.finding(
         severity="warning" if at_once else "info",
         title=f"Holds records of {first_of([topic])} for {held}: {client_title(row)}",
-        subject={**key, "address": row["client_address"]},
+        subject=topic_subject(row),
         sentence=f"{sentence_start(client_text(row))} sends a batch to {topic} every "
         f"{seconds_text(round(row['pace_ms'] * NS_PER_MS))} for each partition, with the records of {held}, "
         f"{row['batch_bytes']:,} bytes, median of {count(row['batches_count'], 'batch', 'batches')}: the first of them "
@@ -77,8 +77,7 @@ def _finding(row: Row, at_once: list[Row]) -> Finding:
         next_step="Look at linger.ms of this producer (queue.buffering.max.ms in librdkafka): 5 to 100 ms is usual.",
         proof=Proof(row["ts"], row["ts_last"], evidence_of_ids((row["exchange_id"], row["last_exchange_id"]))),
         numbers={
-            "cluster": row["cluster_id"],
-            "topic": row["topic"],
+            **topic_keys(row),
             "where": row["topic"],
             "batches": row["batches_count"],
             "records": row["records_count"],

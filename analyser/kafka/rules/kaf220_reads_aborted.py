@@ -36,6 +36,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_text
 
 READS = "kafka_aborted_reads"
 
@@ -47,7 +48,7 @@ def detect(frames: Frames, *, least: int = 10) -> Iterator[Finding]:
 
 
 def _finding(row: Row, *, apart: bool) -> Finding:
-    topic = printable(row["topic"] or "?", 120)
+    topic = topic_text(row)
     group = f", group {printable(row['group_id'], 120)}," if row["group_id"] else ""
     others = f" {count(row['committed_readers'], 'other client')} of the topic read committed records only."
     key = {"cluster": row["cluster_id"], "topic": row["topic"], "group": row["group_id"], "client": row["client_id"]}
@@ -61,8 +62,7 @@ def _finding(row: Row, *, apart: bool) -> Finding:
         next_step="Set isolation.level=read_committed of this consumer, unless it is to see what was aborted.",
         proof=Proof(row["ts"], row["ts_last"], evidence_of_ids((row["exchange_id"], row["last_exchange_id"]))),
         numbers={
-            "cluster": row["cluster_id"],
-            "topic": row["topic"],
+            **topic_keys(row),
             "where": row["topic"],
             "group": row["group_id"],
             "transactional_id": row["transactional_id"],

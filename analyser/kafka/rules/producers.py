@@ -26,6 +26,21 @@ TOO_LARGE = 10
 SEQUENCE_ERRORS = (45, 46, 47, 48, 59, 90, 120)
 
 
+def topic_text(row: Row) -> str:
+    """The topic, to stand in a sentence."""
+    return printable(row["topic"] or "?", MAX_NAME)
+
+
+def topic_subject(row: Row) -> Row:
+    """Standard keys of a finding about what one client writes to a topic."""
+    return {**topic_keys(row), "client": row["client_id"], "address": row["client_address"]}
+
+
+def topic_keys(row: Row) -> Row:
+    """The topic among subject and numbers."""
+    return {"cluster": row["cluster_id"], "topic": row["topic"]}
+
+
 def transactional_text(name: str | None) -> str:
     """`transactional id payouts-1`, to stand in a sentence."""
     return f"transactional id {printable(name, MAX_NAME)}" if name else "an unknown transactional id"

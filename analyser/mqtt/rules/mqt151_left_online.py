@@ -161,8 +161,8 @@ def _finding(row: Row, step: Row, served: list[Row], peers: int) -> Finding:
     )
 
 
-_LEFT = "SELECT client_id FROM mqtt_connections WHERE will_retain AND disconnected_by = 'client'"
-_WILLS = "SELECT will_topic FROM mqtt_connections WHERE will_retain AND disconnected_by = 'client'"
+_LEFT = "FROM mqtt_connections WHERE will_retain AND disconnected_by = 'client'"
+_WILLS = f"SELECT will_topic {_LEFT}"
 RULE = Rule(
     code="MQT151",
     question="went back",
@@ -186,7 +186,8 @@ RULE = Rule(
     rows={
         # All of these clients, so that a return without a will is seen too.
         "mqtt_connections": f"""
-            connect_seen AND error_code = 0 AND client_id <> '' AND (will_retain OR client_id IN ({_LEFT}))""",
+            connect_seen AND error_code = 0 AND client_id <> ''
+            AND (will_retain OR client_id IN (SELECT client_id {_LEFT}))""",
         "mqtt_retained": f"topic IN ({_WILLS})",
         "mqtt_publishes": (
             "direction = 'server_to_client' AND retain AND payload_bytes > 0 AND payload_crc32 IS NOT NULL "

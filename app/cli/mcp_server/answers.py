@@ -83,37 +83,38 @@ class Answers:
         )
         return _bounded(map(json_text, told))
 
-    def query(self, sql: str, limit: int = 100) -> str:
-        """The rows of one SELECT, a JSON line each. Raises NoAnswer."""
+    def query(self, sql: str, limit: int = 100, nothing: str = "No row: nothing in the capture is like that.") -> str:
+        """The rows of one SELECT, a JSON line each. nothing: the answer without any. Raises NoAnswer."""
         rows = max(0, min(limit, MOST_ROWS))
         wanted = f"SELECT * FROM ({sql.strip().rstrip(';')}\n) LIMIT {rows + 1}"
         with self._in_time("ask for fewer rows: a narrower `where`, a range of `ts`, or counts with `group by`"):
-            return _bounded(self._lines(wanted), rows) or "No row: nothing in the capture is like that."
+            return _bounded(self._lines(wanted), rows) or nothing
 
     def findings(self, severity: str = "", limit: int = 50) -> str:
         """What the rules concluded, the worst first. Raises NoAnswer."""
         if severity and severity not in SEVERITIES:
             raise NoAnswer(f"severity must be one of {', '.join(SEVERITIES)}, or empty for all; not {severity!r}")
         where = f"where severity = {literal(severity)}" if severity else ""
-        if not self._any(f"from findings {where}"):
-            of = f" of severity {severity}" if severity else ""
-            return f"No finding{of}: no rule found anything wrong. `stands_out` tells what differs from its likes."
+        of = f" of severity {severity}" if severity else ""
         return self.query(
-            f"select {_FINDING_COLUMNS} from findings {where} order by incident_order, code, subject", limit
+            f"select {_FINDING_COLUMNS} from findings {where} order by incident_order, code, subject",
+            limit,
+            f"No finding{of}: no rule found anything wrong. `stands_out` tells what differs from its likes.",
         )
 
     def stands_out(self) -> str:
         """What differs from its likes, or from what is usual for it, and no finding tells. Raises NoAnswer."""
-        if not self._any("from stands_out"):
-            return "Nothing stands out: all is like its likes, or findings tell it."
-        return self.query(f"select {_OUTLIER_COLUMNS} from stands_out order by rank")
+        return self.query(
+            f"select {_OUTLIER_COLUMNS} from stands_out order by rank",
+            nothing="Nothing stands out: all is like its likes, or findings tell it.",
+        )
 
     def finding(self, finding_id: str) -> str:
         """One finding with its evidence and numbers. Raises NoAnswer."""
-        where = f"from findings where finding_id = {literal(finding_id)}"
-        if not self._any(where):
+        found = self.query(f"select * from findings where finding_id = {literal(finding_id)}", 1, "")
+        if not found:
             raise NoAnswer(f"there is no finding {finding_id}; `findings` lists them")
-        return self.query(f"select * {where}", 1)
+        return found
 
     def rule(self, code: str) -> str:
         """How a rule decides, and when it is wrong. Raises NoAnswer."""
@@ -136,9 +137,8 @@ class Answers:
         names = (group,) if group else ()
         view = VIEWS["groups"][""]
         sql = view_sql(view, column="group_id", names=names, until_ns=until_ns, now_ns=until_ns)
-        if not self._any(f"from ({sql})"):
-            return f"No group is called {group} then." if group else "No group of Kafka has partitions in the capture."
-        return self.query(sql, MOST_ROWS)
+        nothing = f"No group is called {group} then." if group else "No group of Kafka has partitions in the capture."
+        return self.query(sql, MOST_ROWS, nothing)
 
     def compare(self, at: str = "", first: str = "", second: str = "") -> str:
         """What differs before and after `at`, or in two times FROM/TO of the capture. Raises NoAnswer."""
@@ -248,11 +248,6 @@ class Answers:
             raise NoAnswer(str(error)) from error
         finally:
             watch.cancel()
-
-    def _any(self, rows: str) -> bool:
-        """Is there a row? rows: what stands behind the columns of a SELECT."""
-        with self._in_time("ask for less"):
-            return any(batch.num_rows for batch in self.analysis.query(f"select 1 as one {rows} limit 1"))
 
     def _times(self, words: str) -> tuple[int | None, int | None]:
         """`FROM/TO` as Unix ns. Raises NoAnswer."""

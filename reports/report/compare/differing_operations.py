@@ -32,15 +32,11 @@ _OPERATIONS = f"""
     select counts.*, times.* exclude (protocol, operation)
     from counts left join times on times.protocol is not distinct from counts.protocol
          and times.operation = counts.operation"""
-_ERRORS = (
-    """
+_ERRORS = f"""
     select protocol, coalesce(operation, 'not decoded') as operation,
-           case when status = 'unanswered' then '"""
-    + NO_RESPONSE
-    + """'
+           case when status = 'unanswered' then '{NO_RESPONSE}'
                 else coalesce(error_name, error_code::varchar, 'not told') end as error, count(*) as exchanges
     from exchanges where status = 'error' or (status = 'unanswered' and answer_due) group by all"""
-)
 _ASKED = """
     select protocol, coalesce(operation, 'not decoded') as operation, count(*) as exchanges
     from exchanges group by all"""
