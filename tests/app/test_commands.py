@@ -142,7 +142,7 @@ def test_options_select_rows(capture: Path, options: list[str], rows: int) -> No
         pytest.param(["query"], ["CAPTURE... SQL"], id="query without anything"),
         pytest.param(["brokers", "x", "--server", "y"], ["--server goes with --endpoints, --over-time"], id="server"),
         pytest.param(["tables", "flow"], ["did you mean flows"], id="tables"),
-        pytest.param(["detectors", "KAF110x"], ["unknown detector"], id="detector"),
+        pytest.param(["detectors", "KAF110x"], ["unknown rule"], id="detector"),
         pytest.param(["analyse", "x", "--decode-as", "9092=kafak"], ["did you mean kafka"], id="decode as: protocol"),
         pytest.param(["analyse", "x", "--decode-as", "kafka"], ["PORT=PROTOCOL"], id="decode as: form"),
         pytest.param(["analyse", "x", "--decode-as", "70000=kafka"], ["1 to 65535"], id="decode as: port"),

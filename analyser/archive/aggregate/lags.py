@@ -49,7 +49,7 @@ _MINUTE = f"(at_ns - at_ns % {MINUTE_NS})"
 # What the context adds to a commit can be taken back by later packets; nothing here shows it.
 _COMMITS = f"""
     SELECT * REPLACE (NULL::BIGINT AS log_end_offset, NULL::VARCHAR AS owner_member_id), {hour_of("ts")} AS hour
-    FROM ({COMMITS}) WHERE (accepted OR refused) AND partition IS NOT NULL"""
+    FROM ({COMMITS}) WHERE (taken OR refused) AND partition IS NOT NULL"""
 _READS = f"SELECT *, {hour_of('ts')} AS hour FROM ({READS}) WHERE partition IS NOT NULL"
 
 # `at_hour` is the hour of the answer; the rows lie in the hour of the request.
@@ -57,7 +57,7 @@ COMMITS_OF_HOURS = HourSummary(
     "lag_commits_of_hours",
     ("kafka_offset_commits",),
     f"""
-    SELECT hour, {hour_of_ns("at_ns")} AS at_hour, {GROUP}, {STORED} FILTER (accepted) AS stored
+    SELECT hour, {hour_of_ns("at_ns")} AS at_hour, {GROUP}, {STORED} FILTER (taken) AS stored
     FROM ({_COMMITS}) GROUP BY ALL""",
 )
 READS_OF_HOURS = HourSummary(
@@ -71,7 +71,7 @@ ENDS_OF_HOURS = HourSummary(
     ("kafka_log_ends",),
     f"""
     SELECT {hour_of_ns("at_ns")} AS hour, hour AS at_hour, {PARTITION},
-           unnest(arg_max(struct_pack(incarnation, at_ns, last_ns, log_end), at_ns))
+           unnest(arg_max(struct_pack(incarnation, at_ns, last_ns, log_end, log_start), at_ns))
     FROM ({LOG_STEPS}) GROUP BY {hour_of_ns("at_ns")}, {PARTITION}""",
 )
 TOPICS_OF_HOURS = HourSummary(
@@ -89,7 +89,7 @@ DELETED_OF_HOURS = HourSummary(
 )
 _SUMMARIES = (COMMITS_OF_HOURS, READS_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
 
-_STEP = f"{PARTITION}, incarnation, at_ns, last_ns, log_end"
+_STEP = f"{PARTITION}, incarnation, at_ns, last_ns, log_end, log_start"
 _TOLD = f"""
     SELECT {_STEP}, true AS here FROM ({LOG_STEPS}) WHERE {{made}}
     UNION ALL
@@ -100,7 +100,7 @@ _ROWS_READ = {
         SELECT * EXCLUDE (hour), {_MINUTE} AS bin, true AS here FROM ({_COMMITS}) WHERE {{made}}
         UNION ALL BY NAME
         SELECT *, {_MINUTE} AS bin FROM (
-            SELECT {GROUP}, true AS accepted, false AS here, unnest(stored)
+            SELECT {GROUP}, true AS accepted, true AS taken, false AS here, unnest(stored)
             FROM {COMMITS_OF_HOURS.name} WHERE {{earlier}} AND stored IS NOT NULL)""",
     "lag_reads": f"""
         SELECT * EXCLUDE (hour), {_MINUTE} AS bin, true AS here FROM ({_READS}) WHERE {{made}}

@@ -41,14 +41,16 @@ COMMITS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
            coalesce(topic, topic_id, '') AS topic, topic_id, partition, ts, {ANSWERED_NS} AS at_ns,
            coalesce(error_code = 0 AND committed_offset >= 0, false) AS accepted,
+           coalesce(error_code = 0 AND committed_offset IS NOT NULL, false) AS taken,
            coalesce(error_code <> 0, false) AS refused, exchange_id, request_packet, committed_offset, log_end_offset,
            member_id, client_id, client_address, generation, owner_member_id,
            coalesce(api = 'TxnOffsetCommit', false) AS transactional
     FROM kafka_offset_commits"""
-# Of accepted rows of COMMITS: the one whose offset is stored.
+# Of taken rows of COMMITS: the last one, whose offset is stored. Of an offset below 0 that is none.
 STORED = f"""
-    arg_max(struct_pack(ts, at_ns, topic_id, exchange_id, request_packet, committed_offset, log_end_offset, member_id,
-                        client_id, client_address, generation, owner_member_id, transactional),
+    arg_max(struct_pack(ts, at_ns, topic_id, exchange_id, request_packet, log_end_offset, member_id, client_id,
+                        client_address, generation, owner_member_id, transactional,
+                        committed_offset := CASE WHEN accepted THEN committed_offset END),
             row(at_ns, {_ORDER_AT_ONE_TIME}))"""
 
 # What OffsetFetch answered, -1 for no offset; whoever asked.

@@ -7,13 +7,14 @@ mean.
 - Stored offset: the one of the last accepted commit, in the order in which the broker took them. On one connection that
   is the order of the stream, between connections the time of the answer. A TxnOffsetCommit counts from its own answer,
   as if its transaction were committed.
-- It is gone with an answered OffsetDelete, with its group (DeleteGroups), and with its topic, which is deleted or made
-  anew. What comes then counts again.
+- It is gone with an answered OffsetDelete, with its group (DeleteGroups), with its topic, which is deleted or made
+  anew, and with a commit of an offset below 0. What comes then counts again.
 - An answered OffsetFetch that was sent after all these says what is stored, -1 that nothing is; who committed it is
   known only where it is what the last commit stored. While a transaction is open the broker tells the offset before
   it (KIP-447), so behind a TxnOffsetCommit only an answer that waits for it counts (require_stable).
-- Lag: from the stored offset to the log end. 0 where the stored offset is ahead, since then the log end is an old one;
-  null where one of both is not known.
+- Lag: from the stored offset to the log end, and from the log start where the stored offset is below it: nobody can
+  read what retention removed. 0 where the stored offset is ahead, since then the log end is an old one; null where
+  stored offset or log end is not known.
 - Time lag: since the log end passed the stored offset (`time_lag.py`); 0 without lag, null where that is not known.
 An unknown cluster is a cluster of its own (''), never a wildcard, and so are an unknown group and topic.
 """
@@ -37,7 +38,6 @@ from wirewitness.analyser.kafka.facts.committed import (
 )
 from wirewitness.analyser.kafka.facts.committed_steps import GROUP
 from wirewitness.analyser.kafka.facts.log_ends import (
-    DELETED_TOPICS,
     LIVES,
     LOG_STEPS,
     PARTITION,
@@ -50,11 +50,13 @@ from wirewitness.analyser.kafka.facts.time_lag import rises
 LAG_TABLES = (*STORED_TABLES, "kafka_log_ends", "kafka_topics", "kafka_admin_changes")
 
 
-def lag_behind(log_end: str) -> str:
-    """The lag of `committed_offset` behind this log end, as SQL."""
+def lag_behind(log_end: str, log_start: str = "committed_offset") -> str:
+    """The lag of `committed_offset` behind this end of a log that starts there, as SQL."""
+    begin = f"greatest(committed_offset, {log_start})"
     return f"""
-        CASE WHEN {log_end} >= committed_offset THEN try_cast({log_end}::HUGEINT - committed_offset AS BIGINT)
-             WHEN {log_end} < committed_offset THEN 0 END"""
+        CASE WHEN committed_offset IS NULL THEN NULL
+             WHEN {log_end} >= {begin} THEN try_cast({log_end}::HUGEINT - {begin} AS BIGINT)
+             WHEN {log_end} < {begin} THEN 0 END"""
 
 
 def _time_lag(lag: str, at_ns: str) -> str:
@@ -78,7 +80,8 @@ _LAGS = f"""
         WHERE committed_offset IS NOT NULL),
     -- The next one may count from the same time on: then this one counted at that time only.
     lags AS (
-        SELECT stored.*, first.log_end AS log_end_offset, last.log_end AS last_log_end_offset, last.last_ns,
+        SELECT stored.*, first.log_end AS log_end_offset, first.log_start, last.log_end AS last_log_end_offset,
+               last.log_start AS last_log_start, last.last_ns,
                CASE WHEN coalesce(first_end <= committed_offset, true) THEN passed_ns END AS passed_ns
         FROM stored
         ASOF LEFT JOIN ends AS first ON stored.cluster = first.cluster AND stored.topic = first.topic
@@ -96,7 +99,9 @@ _LAGS = f"""
            committed_offset, log_end_offset, lag, {_time_lag("lag", "at_ns")} AS time_lag_ms, last_log_end_offset,
            last_lag, {_time_lag("last_lag", f"CASE WHEN until_ns < {_EVER} THEN until_ns ELSE last_ns END")}
                AS last_time_lag_ms
-    FROM (SELECT *, {lag_behind("log_end_offset")} AS lag, {lag_behind("last_log_end_offset")} AS last_lag FROM lags)
+    FROM (SELECT *, {lag_behind("log_end_offset", "log_start")} AS lag,
+                 {lag_behind("last_log_end_offset", "last_log_start")} AS last_lag
+          FROM lags)
 """
 
 
@@ -113,7 +118,7 @@ def add_lag(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
 # their `bin`.
 LAG_STEPS = {
     "lag_counts": f"""
-        SELECT {GROUP}, bin, bool_or(here) AS here, max(at_ns) FILTER (accepted) AS stored_ns,
+        SELECT {GROUP}, bin, bool_or(here) AS here, max(at_ns) FILTER (taken) AS stored_ns,
                count(*) FILTER (accepted) AS accepted, count(*) FILTER (refused) AS refused,
                count(DISTINCT struct_pack(client_address, client_id, member_id)) FILTER (accepted) AS committers,
                min(committed_offset) FILTER (accepted) AS lowest_offset,
@@ -124,7 +129,7 @@ LAG_STEPS = {
         f"""
         SELECT {GROUP}, bin, unnest({STORED})
         FROM lag_commits JOIN (SELECT {GROUP}, bin, stored_ns AS at_ns FROM lag_counts) USING ({GROUP}, bin, at_ns)
-        WHERE accepted GROUP BY {GROUP}, bin""",
+        WHERE taken GROUP BY {GROUP}, bin""",
         "lag_lives",
     ),
     "lag_last_reads": with_life(
@@ -147,7 +152,11 @@ LAG_STEPS = {
         JOIN lag_log_ends AS ends USING ({PARTITION}) WHERE ends.bin >= groups.first AND ends.here""",
 }
 _GONE = {"offsets": GROUP, "groups": "cluster, group_id", "topics": "cluster, topic"}
-DELETED = {"offsets": DELETED_OFFSETS, "groups": DELETED_GROUPS, "topics": DELETED_TOPICS}
+# Deleted, or made anew by a name's new id.
+_ENDED_TOPICS = """
+    SELECT coalesce(cluster_id, '') AS cluster, topic, incarnation, epoch_ns(ts_from) AS at_ns
+    FROM kafka_topics WHERE ts_from IS NOT NULL"""
+DELETED = {"offsets": DELETED_OFFSETS, "groups": DELETED_GROUPS, "topics": _ENDED_TOPICS}
 
 
 def _as_of(table: str, name: str, keys: str) -> str:
@@ -172,7 +181,7 @@ _HELD = f"""
            coalesce(epoch_ns(reads.ts) > greatest(gone_ns, coalesce(stored.at_ns, 0))
                     AND (reads.stable OR NOT coalesce(stored.transactional, false)), false) AS by_read
     FROM (
-        SELECT bins.*, stored, reads, ends.log_end, ends.end_ns, ends.incarnation AS end_life,
+        SELECT bins.*, stored, reads, ends.log_end, ends.log_start, ends.end_ns, ends.incarnation AS end_life,
                gone_topics.incarnation AS gone_life,
                greatest(coalesce(gone_offsets.at_ns, 0), coalesce(gone_groups.at_ns, 0), coalesce(gone_topics.at_ns, 0))
                    AS gone_ns
@@ -182,23 +191,25 @@ _HELD = f"""
         {_as_of("lag_log_ends", "ends", PARTITION)}
         {" ".join(_as_of(f"lag_gone_{name}", f"gone_{name}", keys) for name, keys in _GONE.items())})"""
 _STANDS = f"""
-    SELECT * EXCLUDE (stored, reads, log_end, end_ns), stored.log_end_offset AS known_end,
+    SELECT * EXCLUDE (stored, reads, log_end, log_start, end_ns), stored.log_end_offset AS known_end,
            CASE WHEN by_read THEN reads.incarnation WHEN by_commit THEN stored.incarnation END AS life,
            CASE WHEN by_read THEN nullif(reads.committed_offset, -1)
                 WHEN by_commit THEN stored.committed_offset END AS committed_offset,
            CASE WHEN by_commit AND (NOT by_read OR reads.committed_offset = stored.committed_offset) THEN stored END
                AS last,
            CASE WHEN coalesce(end_life >= gone_life, true) THEN log_end END AS log_end,
+           CASE WHEN coalesce(end_life >= gone_life, true) THEN log_start END AS log_start,
            CASE WHEN coalesce(end_life >= gone_life, true) THEN end_ns END AS end_ns
     FROM ({_HELD})"""
 # How things stand at the end of each bin: what LAG_STEPS come to.
 LAG_ROWS = f"""
-    SELECT *, {lag_behind("log_end_offset")} AS lag FROM (
+    SELECT *, {lag_behind("log_end_offset", "log_start_offset")} AS lag FROM (
         SELECT nullif(stands.cluster, '') AS cluster_id, nullif(stands.group_id, '') AS group_id,
                nullif(stands.topic, '') AS topic, stands.partition, stands.bin,
                CASE WHEN coalesce(life >= end_life, true) THEN stands.committed_offset END AS committed_offset,
                CASE WHEN end_life IS NULL THEN CASE WHEN by_commit THEN known_end END
                     WHEN coalesce(life <= end_life, true) THEN log_end END AS log_end_offset,
+               CASE WHEN coalesce(life <= end_life, true) THEN log_start END AS log_start_offset,
                CASE WHEN coalesce(life <= end_life, true) THEN end_ns END AS end_ns,
                last.member_id, last.client_id, last.client_address, last.generation, last.owner_member_id,
                epoch_ns(last.ts) AS sent_ns, last.at_ns AS stored_ns,
@@ -270,7 +281,8 @@ def lag_steps(
         **LAG_STEPS,
     }
     if assigned:
-        given = f"SELECT {GROUP}, 0 AS bin, true AS here, false AS accepted, false AS refused FROM ({assigned})"
+        no_commit = "false AS accepted, false AS taken, false AS refused"
+        given = f"SELECT {GROUP}, 0 AS bin, true AS here, {no_commit} FROM ({assigned})"
         steps["lag_commits"] += f" UNION ALL BY NAME {given}"
     if width:
         steps["lag_bins"] = _CARRIED.format(width=width, begin=begin)

@@ -170,19 +170,20 @@ DELETED_TOPICS = """
 # Of kafka_log_ends: the steps of log ends.
 LOG_STEPS = """
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, incarnation,
-           epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_last), epoch_ns(ts)) AS last_ns, log_end_offset AS log_end
+           epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_last), epoch_ns(ts)) AS last_ns, log_end_offset AS log_end,
+           log_start_offset AS log_start
     FROM kafka_log_ends WHERE log_end_offset IS NOT NULL"""
 
 
 def ends_of_bins(ends: str) -> str:
-    """A SELECT of the log end at the end of each bin, of its incarnation, and the time of the newest answer (`end_ns`).
+    """A SELECT of log end and start at the end of each bin, of their incarnation, and of the newest answer (`end_ns`).
 
     ends: the name of rows of LOG_STEPS with the begin of their `bin`, and `here`: false for rows that say how things
     stood before.
     """
     return f"""
         SELECT {PARTITION}, bin, bool_or(here) AS here,
-               unnest(arg_max(struct_pack(log_end, end_ns := last_ns, incarnation), at_ns))
+               unnest(arg_max(struct_pack(log_end, log_start, end_ns := last_ns, incarnation), at_ns))
         FROM {ends} GROUP BY {PARTITION}, bin"""
 
 

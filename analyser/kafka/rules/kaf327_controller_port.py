@@ -54,11 +54,13 @@ _OF_CLIENTS = (0, 3, 10)
 def detect(frames: Frames) -> Iterator[Finding]:
     """One finding for each client and server."""
     offers = {row["flow_id"] for row in rows_of(frames[OFFERED])}
-    connections = [row for row in rows_of(frames[CONNECTIONS]) if row["all_seen_until"] is not None]
+    connections = rows_of(frames[CONNECTIONS])
     servers = {row["server_address"] for row in connections if row["answered"]}
     found: dict[tuple[str | None, str | None, str], list[Row]] = {}
     for row in connections:
-        if row["flow_id"] in offers and row["client_address"] not in servers:
+        if row["all_seen_until"] is None or row["client_address"] in servers:
+            continue
+        if row["flow_id"] in offers:
             found.setdefault((row["client_address"], row["client_id"], server_text(row)), []).append(row)
     for own in found.values():
         # A request log may lack lines, and has no ACKs.

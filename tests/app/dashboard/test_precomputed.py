@@ -19,8 +19,8 @@ from wirewitness.app.dashboard.answers import keep_answer, kept_answer
 from wirewitness.app.dashboard.offers import given_offer
 from wirewitness.app.dashboard.opened import Opened
 
-# What is in the queries that follow every group from its first message on, and in that of the chart of commits.
-DEAR = ("gs_signs", "lag_passed", "went_back")
+# What is in the query that follows every group from its first message on, and in that of the chart of commits.
+DEAR = ("lag_passed", "went_back")
 
 
 @pytest.fixture

@@ -51,16 +51,9 @@ _VACANT = f"""
                where source = 'sync_leader') as planned using (cluster, group_id, stands)
     where source not like 'sync%' or generation = stands or coalesce(planned, false)"""
 
-# Up to where retention had removed records.
-_STARTS = """
-    select coalesce(cluster_id, '') as cluster, coalesce(topic, '') as topic, partition,
-           arg_max(log_start_offset, at_ns) as log_start_offset
-    from (select *, epoch_ns(ts) as at_ns from kafka_log_ends) where {until} and log_start_offset is not null
-    group by all"""
-# Records before the log start are gone: nobody is behind because of them.
+# Records before the log start are gone.
 _REMOVED = """case when committed_offset < log_start_offset
                    then try_cast(log_start_offset::hugeint - committed_offset as bigint) end"""
-_LAG = "case when removed_offsets > 0 then greatest(log_end_offset - log_start_offset, 0) else lag end"
 _NOTE = """nullif(concat_ws(', ',
                case when vacant then 'no owner' when owners > 1 then owners || ' members' end,
                case when sent_ns is null and committed_offset is null and not coalesce(vacant, false)
@@ -133,9 +126,8 @@ _STEPS = {
                coalesce(topic, '') as of_topic, row_number() over () as row
         from ({LAG_ROWS})""",
     **PASSED_STEPS,
-    "starts": _STARTS,
     "known": f"""
-        select stands.*, passed_ns, reader_client_id, reader_host, vacant, owners, starts.log_start_offset,
+        select stands.*, passed_ns, reader_client_id, reader_host, vacant, owners,
                {_REMOVED} as removed_offsets, coalesce(consumers.consumer_id, case
                    when not coalesce(vacant, false) and not coalesce(has_left, false) then owner_member_id end)
                    as consumer_id
@@ -144,8 +136,6 @@ _STEPS = {
             and of_topic = consumers.topic and stands.partition = consumers.partition
         left join names on stands.cluster = names.cluster and in_group = names.group_id
             and owner_member_id = names.member_id
-        left join starts on stands.cluster = starts.cluster and of_topic = starts.topic
-            and stands.partition = starts.partition
         left join lag_passed using (row)""",
 }
 
@@ -155,8 +145,8 @@ _STEPS = {
 # analyser/kafka/facts/time_lag.py.
 PARTITIONS_OF_GROUPS = f"""
     with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
-    select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host, vacant)
-               replace ({_LAG} as lag), {_NOTE} as note,
+    select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host, vacant),
+           {_NOTE} as note,
            coalesce(consumer_host, reader_host) as consumer_host,
            coalesce(consumer_client_id, reader_client_id) as consumer_client_id, consumer_instance_id,
            make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit,

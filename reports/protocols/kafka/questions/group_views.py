@@ -149,7 +149,7 @@ _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
            log_end_offset, lag, client_id, client_address, member_id, generation, accepted, refused, committers,
            lowest_offset, highest_offset, make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end
-    from ({lag_query("{width}", until="{until}", commits="(accepted or refused)")})"""
+    from ({lag_query("{width}", until="{until}", commits="(taken or refused)")})"""
 
 GROUPS = {
     "": KafkaView(

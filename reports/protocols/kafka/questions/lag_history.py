@@ -59,10 +59,14 @@ _STEPS = {
 _BOUNDS = f"""
     SELECT *, coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS of_topic,
            bin // {{width}} * {{width}} AS begin, bin + {{part}} AS next_ns,
-           least(lag, greatest(least(end_before, log_end_offset) - greatest(highest_offset, stored_before), 0)) AS low,
-           greatest(lag, greatest(end_before, log_end_offset) - least(lowest_offset, stored_before)) AS high
-    FROM (SELECT *, lag(log_end_offset) OVER own AS end_before, lag(committed_offset) OVER own AS stored_before
-          FROM ({LAG_ROWS}) WINDOW own AS (PARTITION BY cluster_id, topic, partition ORDER BY bin))"""
+           least(lag, greatest(least(end_before, log_end_offset) - highest
+                               - greatest(coalesce(log_start_offset, 0) - highest, 0), 0)) AS low,
+           greatest(lag, greatest(end_before, log_end_offset) - lowest
+                         - greatest(coalesce(start_before, 0) - lowest, 0)) AS high
+    FROM (SELECT *, greatest(highest_offset, stored_before) AS highest, least(lowest_offset, stored_before) AS lowest
+          FROM (SELECT *, lag(log_end_offset) OVER own AS end_before, lag(log_start_offset) OVER own AS start_before,
+                       lag(committed_offset) OVER own AS stored_before
+                FROM ({LAG_ROWS}) WINDOW own AS (PARTITION BY cluster_id, topic, partition ORDER BY bin)))"""
 _ANSWER = """
     SELECT greatest(begin, {from_ns}) / 1e6 AS t, topic, partition, lag_at_end AS lag, least, most, stored, log_end,
            CASE WHEN most = 0 THEN 0.0 ELSE greatest(until_ns - passed_ns, 0) / 1e6 END AS behind_ms
@@ -83,7 +87,7 @@ def lag_over_time(source: Source, cluster_id: str | None, group_id: str | None, 
     part = 1 if exact else max(int(width_ns) // _PARTS, 1)
     steps = lag_steps(
         str(part), until="true" if chosen.to_ns is None else f"at_ns < {chosen.to_ns}",
-        group=f"{cluster} and group_id = {literal(group_id or '')}", commits="(accepted or refused)", ends=cluster,
+        group=f"{cluster} and group_id = {literal(group_id or '')}", commits="(taken or refused)", ends=cluster,
     )  # fmt: skip
     bounds = {
         "width": int(width_ns),

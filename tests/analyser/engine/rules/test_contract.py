@@ -71,6 +71,11 @@ def found_in(index: int) -> list[Finding]:
     ]
 
 
+def test_no_two_rules_have_one_name() -> None:
+    """`guide rule` finds a page by its name, too."""
+    assert len({rule.name for rule in RULES.values()}) == len(RULES)
+
+
 @EACH
 def test_page_has_the_fixed_sections_in_order(rule: Rule) -> None:
     headings = [line for line in rule.page.splitlines() if line and not line.startswith(" ")]

@@ -15,6 +15,8 @@ _ADMIN = {
     "KAF121-a tool sets a stopped group forward, to a member that is new": {("KAF106", "info"), ("KAF309", "warning")},
     "KAF121-the group was deleted, and begins again at latest": {("KAF309", "warning")},
 }
+# Nobody is left to read what is still written: KAF134 tells it as info.
+_STOPPED = {"KAF107-a group that is stopped in order": {("KAF134", "info")}}
 # Who goes back because the log was cut: KAF320 tells that it was.
 _CUT = {
     "KAF103-the log was truncated, and the reader goes back to where the epoch ends": {("KAF320", "critical")},
@@ -157,6 +159,7 @@ _ALSO = {
 BESIDE: dict[str, set[tuple[str, str]]] = {
     **_ALSO,
     **_CUT,
+    **_STOPPED,
     **_LONG,
     **_HELLOS,
     **_IN_THE_WAY,

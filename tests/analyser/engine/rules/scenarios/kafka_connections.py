@@ -349,7 +349,7 @@ CONNECTION_FIRES: list[Scenario] = [
     ),
     fires(
         "KAF322", "warning", "one Fetch without the right to the topic",
-        exchanges=[exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", **REFUSED)],
+        exchanges=[exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", **BOOTSTRAP, **REFUSED)],
         kafka_fetch_partitions=[fetched(1, "secrets", 29)],
     ),
     fires(

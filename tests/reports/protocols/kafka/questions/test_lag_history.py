@@ -137,10 +137,18 @@ def end_told(one: Row) -> int | None:
     return None
 
 
+def start_told(one: Row) -> int:
+    """The start of the log that an answer tells, or 0."""
+    if one.get("timestamp") == -2:
+        return max(int(one["offset"]), 0)
+    return max(one.get("log_start_offset") or 0, 0)
+
+
 def followed(all_rows: dict[str, list[Row]]) -> dict[tuple[int, int], tuple[int, int, int]]:
     """Bin and partition -> lag at its end, least and most in it, from one row after the other."""
     told: dict[int, list[tuple[int, int]]] = {}
     stored: dict[int, int] = {}
+    starts: dict[int, int] = {}
     held: dict[int, int] = {}
     found: dict[tuple[int, int], tuple[int, int, int]] = {}
     events = sorted((row for own in all_rows.values() for row in own), key=lambda row: int(row["ts"]))
@@ -153,6 +161,7 @@ def followed(all_rows: dict[str, list[Row]]) -> dict[tuple[int, int], tuple[int,
                 stored[place] = one["committed_offset"]
         elif (end := end_told(one)) is not None:
             told.setdefault(place, []).append((one["ts"] // SECOND_NS, end))
+        starts[place] = max(starts.get(place, 0), start_told(one))
         if place not in told or place not in stored:
             continue
         highest = max(end for second, end in told[place] if second > told[place][-1][0] - 10)
@@ -160,7 +169,7 @@ def followed(all_rows: dict[str, list[Row]]) -> dict[tuple[int, int], tuple[int,
             if place in held:
                 found[missed, place] = (held[place],) * 3
         at_bin[place] = bin_
-        held[place] = lag = max(highest - stored[place], 0)
+        held[place] = lag = max(highest - max(stored[place], starts[place]), 0)
         _, least, most = found.get((bin_, place), (lag, lag, lag))
         found[bin_, place] = (lag, min(least, lag), max(most, lag))
     for place, lag in held.items():

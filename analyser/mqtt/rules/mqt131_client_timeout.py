@@ -1,4 +1,4 @@
-"""MQT131 client-gave-up: a client's own timeout ends its connections before the server's answer can come.
+"""MQT131 client-timeout: a client's own timeout ends its connections before the server's answer can come.
 
 Finds
     Clients that close their connection while CONNECT, SUBSCRIBE, PUBLISH or PINGREQ is not answered, again and again
@@ -196,7 +196,7 @@ _OF_FLOWS = "flow_id IN (SELECT flow_id FROM mqtt_connections WHERE closed_by = 
 RULE = Rule(
     code="MQT131",
     question="ended",
-    name="client-gave-up",
+    name="client-timeout",
     severity="warning",
     confidence="high",
     reads={

@@ -1,4 +1,4 @@
-"""MQT129 one-in-flight: a publisher sends one message at a time over a way that takes most of the time.
+"""MQT129 one-publish-in-flight: a publisher sends one message at a time over a way that takes most of the time.
 
 Finds
     Publishers that send each message of QoS 1 or 2 right after the last one was acknowledged, on a way that is far
@@ -114,7 +114,7 @@ _SENT = "direction = 'client_to_server' AND qos IN (1, 2) AND NOT coalesce(dup, 
 RULE = Rule(
     code="MQT129",
     question="waiting",
-    name="one-in-flight",
+    name="one-publish-in-flight",
     severity="warning",
     confidence="medium",
     reads={
