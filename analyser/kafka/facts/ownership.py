@@ -96,10 +96,10 @@ OWNERSHIP_STEPS = {
         FROM (
             SELECT {_PART}, topic_id, member_id, generation, source, exchange_id, began_ns, ended_ns AS next_ns
             FROM (
-                SELECT given.cluster, given.group_id, topic, partition, any_value(topic_id) AS topic_id, member_id,
+                SELECT given.cluster, given.group_id, topic, partition, max(topic_id) AS topic_id, member_id,
                        generation, coalesce(incarnation, 0) AS incarnation, min(at_ns) AS began_ns,
                        arg_min(source, (at_ns, source = 'sync_answer')) AS source,
-                       arg_min(exchange_id, at_ns) AS exchange_id
+                       arg_min(exchange_id, (at_ns, source = 'sync_answer', exchange_id)) AS exchange_id
                 FROM go_given AS given ASOF LEFT JOIN go_incarnations AS lives
                     ON {_same("given", "lives", KEY)} AND at_ns >= since_ns
                 WHERE source IN ('sync_leader', 'sync_answer') AND partition IS NOT NULL AND topic IS NOT NULL
@@ -110,8 +110,9 @@ OWNERSHIP_STEPS = {
         ASOF LEFT JOIN go_ends AS ends ON {_same("spans", "ends", f"{KEY}, member_id")} AND began_ns < ends.at_ns""",
     # Descriptions, where they tell what was not known.
     "go_described": f"""
-        SELECT {_PART}, any_value(topic_id) AS topic_id, member_id, arg_min(generation, began_ns) AS generation,
-               arg_min(source, began_ns) AS source, arg_min(exchange_id, began_ns) AS exchange_id,
+        SELECT {_PART}, max(topic_id) AS topic_id, member_id, arg_min(generation, began_ns) AS generation,
+               arg_min(source, (began_ns, exchange_id)) AS source,
+               arg_min(exchange_id, (began_ns, exchange_id)) AS exchange_id,
                min(began_ns) AS began_ns, arg_max_null(ended_ns, began_ns) AS ended_ns,
                arg_max_null(CASE WHEN ended_ns IS NULL THEN NULL WHEN ended_ns = look_ns THEN 'described'
                                  WHEN ended_ns = left_ns THEN how WHEN ended_ns = change_ns THEN 'revoked'

@@ -49,19 +49,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
+from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import committer_text, group_text, partition_key, partition_text
+from wirewitness.analyser.kafka.rules.lag_causes import Cause, Commits, Ends, Growth, Pace, ahead, where_time_went
 from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.stored import (
     STORED,
@@ -81,65 +81,8 @@ KEYS = ("cluster_id", "topic", "partition")
 _BEHIND_LEAST = 20
 # Fewer commits have no usual gap between them.
 _COMMITS_LEAST = 5
-# Given so many times as many records as there are different ones, a reader throws away what it fetched.
-_AGAIN = 5
 # Without one for so many of their usual gaps, commits have stopped.
 _STOPPED_GAPS = 3
-
-
-class _Ends(NamedTuple):
-    """When which end of the log was known: both rise."""
-
-    at: Integers
-    end: Integers
-
-    def when(self, at: int) -> int:
-        """The end known at a time that is not before the first."""
-        return int(self.end[np.searchsorted(self.at, at, side="right") - 1])
-
-    def since(self, offset: int) -> int:
-        """When the log was first known to end above the offset."""
-        return int(self.at[min(int(np.searchsorted(self.end, offset, side="right")), len(self.at) - 1)])
-
-
-class _Commits(NamedTuple):
-    """A group's commits in the order of the broker; done_ns: since when each counts."""
-
-    done_ns: Integers
-    offset: Integers
-
-
-class _Growth(NamedTuple):
-    """How the lag grew: from when to when, from how much to how much, and how old the oldest waiting message is."""
-
-    begin: int
-    until: int
-    first: int
-    last: int
-    age_s: float
-
-
-class _Pace(NamedTuple):
-    """How fast commits of a group and the log's end move, in records a second; gap_ns: the usual one between commits,
-    None with fewer than five. goes_on: they have not stopped."""
-
-    commits: float
-    log: float
-    gap_ns: float | None
-    goes_on: bool
-
-    def least(self, gaps: float) -> tuple[float, float] | None:
-        """By so many usual gaps: how much the log grows, and ns; None where commits have none, or stopped."""
-        return (gaps * self.log * self.gap_ns / NS_PER_S, gaps * self.gap_ns) if self.gap_ns and self.goes_on else None
-
-
-class _Cause(NamedTuple):
-    """What holds the group back: a word for programs, a sentence, what to do; longest_pause_s: without a request."""
-
-    word: str
-    text: str
-    next_step: str
-    longest_pause_s: float | None = None
 
 
 def detect(
@@ -151,7 +94,7 @@ def detect(
         return
     stored = frames[STORED]
     for rows in places_of(numbered(stored["group_id"].texts().codes)):
-        group = _Commits(stored["ts"].numbers()[rows], stored["committed_offset"].numbers()[rows])
+        group = Commits(stored["ts"].numbers()[rows], stored["committed_offset"].numbers()[rows])
         if (group.offset == UNKNOWN).any() or not _was_behind(stored.take(rows)):
             continue
         pace = _pace(ends, group)
@@ -162,7 +105,7 @@ def detect(
         own = _fetches_of(stored["group_id"].texts().at(int(rows[0])), frames[FETCHES])
         is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
         if not (is_late or _waits_for_a_transaction(own)):
-            cause = _ahead(own, ends, group, growth, pace) or _cause(own, group, growth)
+            cause = ahead(own, ends, group, growth, pace) or where_time_went(own, group, growth)
             for every in stored_by_group(stored.take(rows)):
                 yield _finding(first_value(stored, "cluster_id"), every, growth, cause)
 
@@ -183,16 +126,16 @@ def _fetches_of(group: str | None, fetches: Frame) -> Frame:
     return fetches.take(own & (replicas < 0))
 
 
-def _ends(steps: Frame) -> _Ends:
+def _ends(steps: Frame) -> Ends:
     """The highest so far: a log that is cut has no growing lag."""
     at, last, end = (steps[name].numbers() for name in ("ts", "ts_last", "log_end_offset"))
     at, end = np.concatenate([at, last]), np.concatenate([end, end])
     order = np.lexsort((end, at))
     order = order[(end[order] >= 0) & (at[order] != UNKNOWN)]
-    return _Ends(at[order], np.maximum.accumulate(end[order]))
+    return Ends(at[order], np.maximum.accumulate(end[order]))
 
 
-def _pace(ends: _Ends, commits: _Commits) -> _Pace:
+def _pace(ends: Ends, commits: Commits) -> Pace:
     """Over the time in which both are known. Commits of one moment are one."""
     done, first = np.unique(commits.done_ns, return_index=True)
     begin, until = max(int(done[0]), int(ends.at[0])), int(ends.at[-1])
@@ -201,10 +144,10 @@ def _pace(ends: _Ends, commits: _Commits) -> _Pace:
     gap = float(np.median(np.diff(done[moved]))) if len(moved) >= _COMMITS_LEAST else None
     goes_on = gap is not None and until - int(done[moved[-1]]) <= _STOPPED_GAPS * gap
     log = max(ends.when(until) - ends.when(begin), 0) if until > begin else 0
-    return _Pace(int(commits.offset[-1] - commits.offset[0]) / span_s, log / span_s, gap, goes_on)
+    return Pace(int(commits.offset[-1] - commits.offset[0]) / span_s, log / span_s, gap, goes_on)
 
 
-def _growth(ends: _Ends, commits: _Commits, samples: int, least_lag: float, least_ns: float) -> _Growth | None:
+def _growth(ends: Ends, commits: Commits, samples: int, least_lag: float, least_ns: float) -> Growth | None:
     done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
     highest = np.maximum.accumulate(commits.offset).tolist()
     begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
@@ -217,7 +160,7 @@ def _growth(ends: _Ends, commits: _Commits, samples: int, least_lag: float, leas
         lags = [max(0, end - offsets[row]) for end, row in known]
         reached = [max(0, end - highest[row]) for end, row in known]
         if _grows(lags, least_lag) and _grows(reached, least_lag):
-            return _Growth(since, until, lags[0], lags[-1], age_ns / NS_PER_S)
+            return Growth(since, until, lags[0], lags[-1], age_ns / NS_PER_S)
     return None
 
 
@@ -228,7 +171,7 @@ def _grows(lags: list[int], least_lag: float) -> bool:
     return steady and stands and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2)
 
 
-def _reads_to_the_end(own: Frame, ends: _Ends, growth: _Growth) -> bool:
+def _reads_to_the_end(own: Frame, ends: Ends, growth: Growth) -> bool:
     """The group has fetched nearly all: it commits late, or not."""
     read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
     return read != UNKNOWN and int(ends.end[-1]) - read < growth.last / 5
@@ -244,135 +187,7 @@ def _waits_for_a_transaction(own: Frame) -> bool:
     return bool(position[last] >= stable[last] < own["high_watermark"].numbers()[last])
 
 
-class _Seen(NamedTuple):
-    """Answered fetches of the group: when they were asked and answered, how many bytes came and how many may come.
-
-    Times as Python has numbers: what somebody made up may lie further apart than 64 bits hold.
-    """
-
-    ts: list[int]
-    answered: list[int]
-    records_bytes: Integers
-    max_bytes: Integers
-    watermark: Integers
-
-
-def _seen(own: Frame, begin: int) -> _Seen:
-    """From the last one that was answered before a time on, by time."""
-    answered = own["ts_response"].numbers()
-    rows = np.flatnonzero((answered != UNKNOWN) & (answered != 0))
-    rows = rows[np.lexsort((answered[rows], own["ts"].numbers()[rows]))]
-    rows = rows[max(int((answered[rows] < begin).sum()) - 1, 0) :]
-    names = ("ts", "records_bytes", "partition_max_bytes", "high_watermark")
-    ts, *sizes = (own[name].numbers()[rows] for name in names)
-    return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
-
-
-def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _Pace) -> _Cause | None:
-    """A replica that is behind the log, records that are fetched again, or fetches that run ahead of commits."""
-    if not len(own):
-        return None
-    read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
-    watermark = int(own["high_watermark"].numbers().max(initial=UNKNOWN))
-    committed = int(commits.offset[-1])
-    # What the replica said is compared with the log as it was when it was asked: a response is made then, however long
-    # it takes on its way.
-    asked = own["ts"].numbers()[own["high_watermark"].numbers() == watermark]
-    end = ends.when(max(int(asked.max(initial=0)), int(ends.at[0])))
-    if 0 <= watermark <= read and 2 * (end - watermark) > growth.last:
-        return _Cause(
-            "replica behind",
-            f"It has read all that its replica has (to {watermark}), while the log ended at {end} then: that replica "
-            "lags.",
-            "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
-            "disk and network.",
-        )  # fmt: skip
-    given, different = _given(own)
-    if given >= _AGAIN * different:
-        return _Cause(
-            "fetched again",
-            f"It fetches the same records again: it was given {given:,}, of which {different:,} are different.",
-            "Look for a seek after each record, or for pause and resume around it: each drops what was fetched ahead.",
-        )  # fmt: skip
-    if 2 * (read - committed) > growth.last and pace.goes_on and pace.commits < pace.log:
-        return _Cause(
-            "slow handler",
-            f"It is the handler: its fetches run ahead (to {read}), but its commits move by {pace.commits:,.1f} "
-            f"records a second while the log grows by {pace.log:,.1f}.",
-            "Make the handling of a record faster or parallel, or add partitions and consumers.",
-        )  # fmt: skip
-    return None
-
-
-def _given(own: Frame) -> tuple[int, int]:
-    """Records of all its responses by their offsets, and how many different ones these can be."""
-    begins, ends = (own[name].numbers() for name in ("fetch_offset", "next_offset"))
-    with_records = (begins != UNKNOWN) & (ends > begins)
-    if not with_records.any():
-        return 0, 1
-    begins, ends = begins[with_records], ends[with_records]
-    return int((ends - begins).sum()), int(ends.max() - begins.min())
-
-
-def _cause(own: Frame, commits: _Commits, growth: _Growth) -> _Cause:
-    """Told from where the time between the first request and the end went."""
-    seen = _seen(own, growth.begin)
-    if not seen.ts:
-        return _Cause(
-            "unknown", "Its fetches are not in the capture, so it is not known what holds it back.",
-            "Capture where this consumer fetches, or look at how long it handles a batch of records.",
-        )  # fmt: skip
-    pauses = [after - before for after, before in zip((*seen.ts[1:], growth.until), seen.answered, strict=True)]
-    idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / NS_PER_S
-    total = max(growth.until - min(seen.ts[0], growth.until), 1)
-    again = commits.offset[commits.done_ns >= seen.answered[-1]]
-    if idle * 2 > total and len(again) > 2 and len(np.unique(again)) == 1:
-        return _Cause(
-            "not read",
-            f"It sent no fetch of this partition for {longest:,.1f} s, and committed the same offset "
-            f"{len(again)} times meanwhile: the partition is paused, or its handler hangs.",
-            "Look for pause() of this partition without resume(), and at what handles its records.",
-            longest,
-        )  # fmt: skip
-    if idle * 2 > total:
-        return _Cause(
-            "slow handler",
-            f"It is the handler: in {100 * min(idle, total) // total} % of the time, up to {longest:,.1f} s in a row, "
-            f"no fetch was open while records waited ({count(len(seen.ts), 'fetch', 'fetches')}).",
-            "Make the handling of a record faster or parallel, or add partitions and consumers; with a lower "
-            "max.poll.records commits come oftener.",
-            longest,
-        )  # fmt: skip
-    known = (seen.records_bytes != UNKNOWN) & (seen.max_bytes != UNKNOWN) & (seen.max_bytes != 0)
-    full = np.flatnonzero(known & (seen.records_bytes * 10 >= seen.max_bytes * 9))
-    if len(full) * 2 > len(seen.ts) and len(full) > 4:
-        return _Cause(
-            "fetch sizes",
-            f"{len(full)} of {len(seen.ts)} responses were as large as max.partition.fetch.bytes "
-            f"({seen.max_bytes[full[-1]]:,}) allows.",
-            "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
-            longest,
-        )  # fmt: skip
-    # A response that the end of the capture cut was on its way: nothing of it is known.
-    is_cut = (seen.records_bytes == UNKNOWN) & (seen.watermark == UNKNOWN)
-    with_records = np.flatnonzero(is_cut | ((seen.records_bytes != UNKNOWN) & (seen.records_bytes != 0))).tolist()
-    waited = sum(seen.answered[row] - seen.ts[row] for row in with_records)
-    if waited * 2 > total:
-        return _Cause(
-            "broker or network",
-            f"It waits for responses with records: {waited / len(seen.ts) / NS_PER_MS:,.0f} ms each.",
-            "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
-            "retransmissions, full windows, round trip time.",
-            longest,
-        )  # fmt: skip
-    return _Cause(
-        "too much for it", f"It fetches without long pauses ({longest:,.1f} s at most): more is written than it reads.",
-        "Add consumers, and partitions where there are as many consumers already; look at how the partition's share of "
-        "records compares with the others.", longest,
-    )  # fmt: skip
-
-
-def _finding(cluster: str | None, commits: list[Stored], growth: _Growth, cause: _Cause) -> Finding:
+def _finding(cluster: str | None, commits: list[Stored], growth: Growth, cause: Cause) -> Finding:
     last = commits[-1]
     key = partition_key(cluster, last)
     seconds = (growth.until - growth.begin) / NS_PER_S
