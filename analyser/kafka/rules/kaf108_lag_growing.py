@@ -20,7 +20,10 @@ How it decides
     has read all decided transactions waits for an open one (KAF203), and one that fetches to near the log's end while
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
-    What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
+    What holds it back is told first from who writes: from one time on, three times as much was stored as before (parts
+    of the time lie apart on both sides), a producer wrote half of that or more, and the group's commits moved on as
+    fast as before: then it is the load, and that producer is named. Else from its Fetch requests of this partition in
+    that time. It has read all that the replica
     has which it reads from, and the log was longer when it asked (a response may take long to come): that one is
     behind. It was given many times as many records as there are different ones: it fetches them again. Its position is
     ahead of its commits by
@@ -62,6 +65,7 @@ from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import committer_text, group_text, partition_key, partition_text
 from wirewitness.analyser.kafka.rules.lag_causes import Cause, Commits, Ends, Growth, Pace, ahead, where_time_went
+from wirewitness.analyser.kafka.rules.lag_writers import more_written
 from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.stored import (
     STORED,
@@ -73,7 +77,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     stored_by_group,
 )
 
-FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
+FETCHES, ENDS, BATCHES = "kafka_fetch_partitions", "kafka_log_ends", "kafka_produce_batches"
 KEYS = ("cluster_id", "topic", "partition")
 
 
@@ -105,7 +109,11 @@ def detect(
         own = _fetches_of(stored["group_id"].texts().at(int(rows[0])), frames[FETCHES])
         is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
         if not (is_late or _waits_for_a_transaction(own)):
-            cause = ahead(own, ends, group, growth, pace) or where_time_went(own, group, growth)
+            cause = (
+                more_written(frames[BATCHES], group, growth)
+                or ahead(own, ends, group, growth, pace)
+                or where_time_went(own, group, growth)
+            )
             for every in stored_by_group(stored.take(rows)):
                 yield _finding(first_value(stored, "cluster_id"), every, growth, cause)
 
@@ -217,6 +225,7 @@ def _finding(cluster: str | None, commits: list[Stored], growth: Growth, cause: 
             "lag_s": round(growth.age_s, 1),
             "seconds": round(seconds, 1),
             "longest_pause_s": cause.longest_pause_s,
+            "writer": cause.writer,
             "committers": committers_numbers(by_committer(commits)),
         },
     )  # fmt: skip
@@ -235,10 +244,11 @@ RULE = Rule(
             "records_bytes", "partition_max_bytes", "last_stable_offset", "isolation_level",
         ),
         ENDS: ("ts", "ts_last", "log_end_offset"),
+        BATCHES: ("ts", "client_id", "client_address", "records_count"),
     },
     partition_by=KEYS,
     detect=detect,
-    rows={STORED: "own_number IS NOT NULL"},
+    rows={STORED: "own_number IS NOT NULL", BATCHES: "error_code = 0"},
     suspects=f"""
         SELECT cluster_id, topic, partition FROM r_{STORED} GROUP BY cluster_id, topic, partition, group_id
         HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= {_BEHIND_LEAST}""",

@@ -5,7 +5,7 @@ In: how the lag grew, and rows of Fetch responses of the group's readers. Out: o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,12 +65,16 @@ class Pace(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What holds the group back: a word for programs, a sentence, what to do; longest_pause_s: without a request."""
+    """What holds the group back: a word for programs, a sentence, what to do.
+
+    longest_pause_s: without a request. writer: the producer because of whom lag grows, as in a finding's `clients`.
+    """
 
     word: str
     text: str
     next_step: str
     longest_pause_s: float | None = None
+    writer: dict[str, Any] | None = None
 
 
 class _Seen(NamedTuple):

@@ -56,6 +56,7 @@ from wirewitness.analyser.mqtt.rules import (
     mqt150_dollar_topic,
     mqt151_left_online,
     mqt152_retained_not_asked,
+    mqt153_unsubscribe_in_vain,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -111,4 +112,5 @@ RULES: tuple[Rule, ...] = (
     mqt150_dollar_topic.RULE,
     mqt151_left_online.RULE,
     mqt152_retained_not_asked.RULE,
+    mqt153_unsubscribe_in_vain.RULE,
 )

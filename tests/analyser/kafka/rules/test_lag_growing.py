@@ -6,8 +6,8 @@ import pytest
 
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit
 from tests.analyser.engine.rules.scenarios.build_offsets import joined, read
-from tests.analyser.engine.rules.scenarios.kafka_lag import written
-from tests.support.rows import connection_from_rows
+from tests.analyser.engine.rules.scenarios.kafka_lag import loaded, written
+from tests.support.rows import Rows, connection_from_rows
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -17,9 +17,11 @@ from wirewitness.analyser.tables.tables import TABLES
 
 def found(reads: list[Row], commits: list[Row], per_second: int = 10) -> list[Finding]:
     log = written(range(40), per_second)
-    con = connection_from_rows(
-        joined(kafka_produce_batches=log, kafka_fetch_partitions=reads, kafka_offset_commits=commits)
-    )
+    return found_in(joined(kafka_produce_batches=log, kafka_fetch_partitions=reads, kafka_offset_commits=commits))
+
+
+def found_in(tables: Rows) -> list[Finding]:
+    con = connection_from_rows(tables)
     for stage in STAGES:
         if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
             stage.run(con)
@@ -37,6 +39,26 @@ def test_fetches_that_run_ahead_of_slow_commits_are_a_slow_handler() -> None:
     assert (one.severity, one.numbers["cause"]) == ("warning", "slow handler")
     assert "its commits move by 4" in one.sentence
     assert "the log grows by 10" in one.sentence
+
+
+def of_load(more: int, slower: int = 5) -> Finding:
+    (one,) = found_in(joined(**loaded(more, slower)))
+    return one
+
+
+def test_who_writes_much_more_than_before_is_named_and_not_the_handler() -> None:
+    one = of_load(more=45)
+    assert one.numbers["cause"] == "more written"
+    assert one.numbers["writer"] == {"address": "10.1.0.9", "client_id": "load-test", "member_id": None}
+    assert "10 times as much is written" in one.sentence
+    assert "90% of it by client load-test at 10.1.0.9" in one.sentence
+
+
+@pytest.mark.parametrize(("more", "slower"), [(5, 5), (45, 1)], ids=["twice as much", "the group became slower"])
+def test_another_load_is_no_cause_where_it_is_small_or_the_group_slower(more: int, slower: int) -> None:
+    one = of_load(more, slower)
+    assert one.numbers["cause"] != "more written"
+    assert one.numbers["writer"] is None
 
 
 def test_a_few_records_a_second_are_enough() -> None:

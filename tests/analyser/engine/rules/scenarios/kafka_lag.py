@@ -28,6 +28,26 @@ _AHEAD = [read(n + 0.2, n * 10, n * 10 + 10, high_watermark=n * 10 + 10) for n i
 _STORED = [commit(n, n * 20) for n in range(3, 40, 5)]
 
 
+def loaded(more: int, slower: int = 5) -> dict[str, list[Row]]:
+    """From second 20 on another producer writes `more` records a second beside the five of the first one; the group
+    commits five a second, and `slower` from then on."""
+    other = {"client_id": "load-test", "client_address": "10.1.0.9", "flow_id": "flow9"}
+    begins = [*range(0, 100, 5), *range(100, 100 + 20 * (5 + more), 5 + more)]
+    done = [*range(5, 101, 5), *range(100 + slower, 101 + 20 * slower, slower)]
+    return {
+        "kafka_produce_batches": [
+            *(row for n, begin in enumerate(begins) for row in written(range(n, n + 1), 5, begin)),
+            *(row for n, begin in enumerate(begins[20:], 20) for row in written(
+                range(n, n + 1), more, begin + 5, exchange_id=f"flow9-c{n}", **other)),
+        ],
+        "kafka_fetch_partitions": [
+            read(n + 0.2, end - 5, end, high_watermark=begin + 5) for n, (begin, end) in
+            enumerate(zip(begins, done, strict=True))
+        ],
+        "kafka_offset_commits": [commit(n + 0.5, end) for n, end in enumerate(done)],
+    }  # fmt: skip
+
+
 def stops(*group: Row, reads: float = 60, last: int = 60, **more: list[Row]) -> dict[str, list[Row]]:
     """What it does in `last` seconds; the log goes on by two records a second."""
     return {
@@ -83,6 +103,7 @@ KAFKA_LAG_FIRES: list[Scenario] = [
     fires("KAF108", "warning", "fetches run ahead of a handler that is slower than the log",
           kafka_produce_batches=written(range(40), 10), kafka_fetch_partitions=_AHEAD,
           kafka_offset_commits=[commit(n + 0.5, n * 4) for n in range(1, 40)]),
+    fires("KAF108", "warning", "ten times as much is written by somebody new", **loaded(more=45)),
     fires("KAF113", "critical", "stored far beyond the end of the log",
           kafka_fetch_partitions=[fetch(n, 100, high_watermark=100) for n in (1, 5)],
           kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),

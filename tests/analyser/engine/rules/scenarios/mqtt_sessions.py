@@ -159,7 +159,40 @@ def starts(
     }
 
 
+def gives_up(
+    wanted: str, had: str = "plant/+/state", code: int | None = 17, version: str = "5.0", came: int = 8, **more: object
+) -> dict[str, list[Row]]:
+    """A screen that subscribes to `had` and unsubscribes from `wanted` at second 10; so many messages come after it.
+
+    more: of its connection."""
+    links = [
+        connection("p", 0, 60, "10.2.0.8", client_id="plant"),
+        connection("a", 1, 60, client_id="panel", **{"version": version} | more),
+    ]
+    sent = []
+    for n in range(came):
+        state = {"topic": "plant/1/state", "payload_crc32": n}
+        sent += [
+            publish(12 + n, "p", client_id="plant", client_address="10.2.0.8", **state),
+            to_client(12.1 + n, "a", client_id="panel", **state),
+        ]
+    return {
+        "mqtt_connections": links,
+        "flows": [flow_of(one) for one in links],
+        "mqtt_subscriptions": [
+            subscribe(2, "a", had, client_id="panel", version=version),
+            subscribe(10, "a", wanted, client_id="panel", version=version, event="unsubscribe", granted_qos=None,
+                      reason_code=code),
+        ],
+        "mqtt_publishes": sent,
+    }  # fmt: skip
+
+
 MQTT_SESSIONS_FIRES: list[Scenario] = [
+    fires("MQT153", "warning", "a slash too much", **gives_up("plant/+/state/")),
+    fires("MQT153", "warning", "3.1.1, one topic below a wildcard",
+          **gives_up("plant/1/state", code=None, version="3.1.1")),
+    fires("MQT153", "warning", "a wildcard above what it has", **gives_up("plant/#")),
     fires("MQT115", "warning", "larger than it takes", **behind(version="5.0", maximum_packet_size_bytes=9)),
     fires("MQT119", "warning", "the broker forgot the session", **coming_back()),
     fires("MQT119", "warning", "clean session, and the connection broke", **coming_back(clean_start=True)),
@@ -206,6 +239,11 @@ MQTT_SESSIONS_NEAR_MISSES: list[Scenario] = [
         **switched_off(False, True, version="5.0", disconnect_reason_code=4),
     ),
     silent("MQT151", "packets are missing", **switched_off(False, True, gap_bytes=9)),
+    silent("MQT153", "it had that subscription", **gives_up("plant/+/state", code=0)),
+    silent("MQT153", "the server took it back", **gives_up("plant/+/state/", code=0)),
+    silent("MQT153", "another filter", **gives_up("plant/+/alarm")),
+    silent("MQT153", "another topic below its wildcard", **gives_up("plant/2/state")),
+    silent("MQT153", "four messages", **gives_up("plant/+/state/", came=4)),
     silent("MQT152", "two starts", **starts(2)),
     silent("MQT152", "a message came", **starts(live=True)),
     silent("MQT152", "nobody else asks for them", **starts(like=None)),
