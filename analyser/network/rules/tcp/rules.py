@@ -11,6 +11,7 @@ from wirewitness.analyser.network.rules.tcp import (
     tcp105_delayed_ack,
     tcp106_window_limited,
     tcp107_address_twice,
+    tcp108_large_segments_lost,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -21,4 +22,5 @@ RULES: tuple[Rule, ...] = (
     tcp105_delayed_ack.RULE,
     tcp106_window_limited.RULE,
     tcp107_address_twice.RULE,
+    tcp108_large_segments_lost.RULE,
 )

@@ -45,6 +45,18 @@ def reset_in_its_name(
     return [*rows[:-1], rows[-1] | {"data_segments": last}]
 
 
+def stuck(
+    count: int = 4, apart: float = 5, sends: int = 6, acked: int = 900, unacked: int = 9000
+) -> list[dict[str, object]]:
+    """So many connections, begun so many seconds apart, whose large response is sent again from two seconds on."""
+    return [
+        tcp_flow(f"m{n}", ts_first=at(10 + apart * n), ts_last=at(60), client_port=41_000 + n, first_packet=n + 1,
+                 unheard_sends_to_client=sends, ts_unheard_to_client=at(12 + apart * n), acked_by_client=acked,
+                 bytes_to_client=acked + unacked)
+        for n in range(count)
+    ]  # fmt: skip
+
+
 def again(count: int, flow_id: str = "a") -> list[dict[str, object]]:
     """So many remarks on retransmissions, half a second apart."""
     return [remark(flow_id, n / 2, "tcp", "retransmission") for n in range(count)]
@@ -141,6 +153,7 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
     fires("TCP104", "warning", "one address is cut off for a while", flows=cut_off(3)),
+    fires("TCP108", "warning", "four large responses, one connection after the other", flows=stuck()),
     fires("TCP107", "warning", "a SYN that is reset and comes again", flows=reset_in_its_name()),
     fires("TCP105", "warning", "requests in two writes", flows=[tcp_flow(), tcp_flow("b")], **stalled("a", 5)),
     fires(
@@ -299,6 +312,11 @@ TCP_NEAR_MISSES: list[Scenario] = [
     silent("TCP107", "a health check that resets, each from a port of its own", flows=reset_in_its_name(20, 20)),
     silent("TCP107", "ports that are used again after long", flows=reset_in_its_name(60, 20)),
     silent("TCP107", "the server resets", flows=reset_in_its_name(by="server")),
+    silent("TCP108", "all at one time: the link is down", flows=stuck(apart=0.1)),
+    silent("TCP108", "two connections", flows=stuck(2)),
+    silent("TCP108", "sent twice", flows=stuck(sends=2)),
+    silent("TCP108", "small ones are lost, too", flows=stuck(acked=0)),
+    silent("TCP108", "a small one is on its way", flows=stuck(unacked=300)),
     silent("TCP107", "two resets", flows=reset_in_its_name(3)),
     silent("TCP107", "the connection is made at last", flows=reset_in_its_name(last=5)),
     silent("TCP104", "a far away server", flows=[tcp_flow(handshake_ms=280.0, ts_first=at(1))]),
