@@ -52,11 +52,10 @@ LAG_TABLES = (*STORED_TABLES, "kafka_log_ends", "kafka_topics", "kafka_admin_cha
 
 def lag_behind(log_end: str, log_start: str = "committed_offset") -> str:
     """The lag of `committed_offset` behind this end of a log that starts there, as SQL."""
-    begin = f"greatest(committed_offset, {log_start})"
     return f"""
-        CASE WHEN committed_offset IS NULL THEN NULL
-             WHEN {log_end} >= {begin} THEN try_cast({log_end}::HUGEINT - {begin} AS BIGINT)
-             WHEN {log_end} < {begin} THEN 0 END"""
+        CASE WHEN committed_offset IS NULL OR {log_end} IS NULL THEN NULL
+             WHEN {log_end} < greatest(committed_offset, {log_start}) THEN 0
+             ELSE try_cast({log_end}::HUGEINT - greatest(committed_offset, {log_start}) AS BIGINT) END"""
 
 
 def _time_lag(lag: str, at_ns: str) -> str:

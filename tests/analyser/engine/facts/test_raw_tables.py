@@ -136,7 +136,7 @@ FACTS = [
     ),
     Fact(
         "kafka_lag",
-        r"(?i)(log_end\w*\}?(::hugeint)?|(?<!before)::hugeint) - (committed_offset|\{begin\})",
+        r"(?i)(log_end\w*\}?(::hugeint)?|(?<!before)::hugeint) - (greatest\()?committed_offset",
         {
             "analyser/kafka/facts/lag.py": "the fact's own",
             "analyser/kafka/rules/kaf108_lag_growing.py": "suspects, of rows that it reads anyway",
