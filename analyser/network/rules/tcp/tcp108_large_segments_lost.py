@@ -11,12 +11,12 @@ Why it matters
 
 How it decides
     A side sent stream bytes sends_least times or more, and the other never ACKed them; they are bytes_least or more,
-    and earlier bytes of the same connection were ACKed. So it is on hits_least connections of one client address and
-    server, each of which began when the one before it was stuck already: packets of the handshake and small messages
-    came through meanwhile.
+    and earlier bytes of the same connection were ACKed. The receiver was there: it sent packets on that connection a
+    second (alive_s) later, or more. So it is on hits_least connections of one client address and server, each of which
+    began when the one before it was stuck already: packets of the handshake and small messages came through meanwhile.
 
 False alarms
-    A link that breaks and comes back more often than connections are made.
+    A link that breaks on each connection for longer than the application waits, and comes back within it.
 
 What it cannot tell
     Where on the way it happens. A capture at the side that receives shows none of these segments, and bytes missing.
@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
-from wirewitness.analyser.base.times import NS_PER_MS, period_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -40,30 +40,35 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 _SENDS, _BYTES = 3, 512
 # Who receives, and the columns that tell of it.
-_TO = {side: (f"unheard_sends_to_{side}", f"ts_unheard_to_{side}", f"bytes_to_{side}", f"acked_by_{side}")
-       for side in ("client", "server")}  # fmt: skip
+_TO = {
+    side: (f"unheard_sends_to_{side}", f"ts_unheard_to_{side}", f"bytes_to_{side}", f"acked_by_{side}",
+           f"ts_last_from_{side}")
+    for side in ("client", "server")
+}  # fmt: skip
 
 
 def detect(
-    frames: Frames, *, sends_least: int = _SENDS, bytes_least: int = _BYTES, hits_least: int = 3
+    frames: Frames, *, sends_least: int = _SENDS, bytes_least: int = _BYTES, alive_s: float = 1.0, hits_least: int = 3
 ) -> Iterator[Finding]:
     """At most one finding for each direction of this client address and server."""
     names = sorted({row["client_id"] for row in rows_of(frames["exchanges"]) if row["client_id"]})
     rows = sorted(rows_of(frames["flows"]), key=lambda row: row["ts_first"])
-    for side, (sends, since, sent, acked) in _TO.items():
+    for side, columns in _TO.items():
+        sends, since, sent, acked, heard = columns
         chain: list[Row] = []
         for row in rows:
-            if None in (row[sends], row[since], row[sent], row[acked]):
+            if any(row[name] is None for name in columns):
                 continue
             lost = row[sends] >= sends_least and row[acked] > 0 and row[sent] - row[acked] >= bytes_least
-            if lost and (not chain or row["ts_first"] > chain[-1][since]):
+            alive = row[heard] - row[since] >= alive_s * NS_PER_S
+            if lost and alive and (not chain or row["ts_first"] > chain[-1][since]):
                 chain.append(row)
         if len(chain) >= hits_least:
             yield _finding(side, chain, names)
 
 
 def _finding(side: str, chain: Sequence[Row], names: Sequence[str]) -> Finding:
-    sends, since, sent, acked = _TO[side]
+    sends, since, sent, acked, _ = _TO[side]
     first, last = chain[0], chain[-1]
     address = first["client_address"] or "(unknown address)"
     shown = names_text([printable(name, MAX_NAME) for name in names], 3)
@@ -101,7 +106,8 @@ def _finding(side: str, chain: Sequence[Row], names: Sequence[str]) -> Finding:
 
 
 _LOST = " OR ".join(
-    f"({sends} >= {_SENDS} AND {sent} - {acked} >= {_BYTES} AND {acked} > 0)" for sends, _, sent, acked in _TO.values()
+    f"({sends} >= {_SENDS} AND {sent} - {acked} >= {_BYTES} AND {acked} > 0)"
+    for sends, _, sent, acked, _ in _TO.values()
 )
 _PAIR = "server_address, server_port, client_address"
 RULE = Rule(

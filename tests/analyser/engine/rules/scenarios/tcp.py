@@ -46,12 +46,13 @@ def reset_in_its_name(
 
 
 def stuck(
-    count: int = 4, apart: float = 5, sends: int = 6, acked: int = 900, unacked: int = 9000
+    count: int = 4, apart: float = 5, sends: int = 6, acked: int = 900, unacked: int = 9000, heard: float = 4
 ) -> list[dict[str, object]]:
     """So many connections, begun so many seconds apart, whose large response is sent again from two seconds on."""
     return [
         tcp_flow(f"m{n}", ts_first=at(10 + apart * n), ts_last=at(60), client_port=41_000 + n, first_packet=n + 1,
-                 unheard_sends_to_client=sends, ts_unheard_to_client=at(12 + apart * n), acked_by_client=acked,
+                 unheard_sends_to_client=sends, ts_unheard_to_client=at(12 + apart * n),
+                 ts_last_from_client=at(12 + heard + apart * n), acked_by_client=acked,
                  bytes_to_client=acked + unacked)
         for n in range(count)
     ]  # fmt: skip
@@ -314,6 +315,7 @@ TCP_NEAR_MISSES: list[Scenario] = [
     silent("TCP107", "the server resets", flows=reset_in_its_name(by="server")),
     silent("TCP108", "all at one time: the link is down", flows=stuck(apart=0.1)),
     silent("TCP108", "two connections", flows=stuck(2)),
+    silent("TCP108", "the client is not heard of again", flows=stuck(heard=-1)),
     silent("TCP108", "sent twice", flows=stuck(sends=2)),
     silent("TCP108", "small ones are lost, too", flows=stuck(acked=0)),
     silent("TCP108", "a small one is on its way", flows=stuck(unacked=300)),
