@@ -197,9 +197,17 @@ def test_a_commit_before_any_end_of_the_log_has_no_lag() -> None:
     assert {row["lag"] for row in found} == {None}
 
 
-def test_of_very_many_steps_the_bounds_hold_what_following_them_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that grows, a writer that follows it, and from the middle on one that writes an old offset back."""
-    ends = [fetch(0.3 * n, 10 + n) for n in range(300)]
+@pytest.mark.parametrize("kept", [None, 80], ids=["all is kept", "retention removes what is older"])
+def test_of_very_many_steps_the_bounds_hold_what_following_them_gives(
+    monkeypatch: pytest.MonkeyPatch, kept: int | None
+) -> None:
+    """A log that grows, a writer that follows it, and from the middle on one that writes an old offset back.
+
+    kept: how many records the log has at most."""
+    ends = [
+        fetch(0.3 * n, 10 + n) | ({} if kept is None else {"log_start_offset": max(10 + n - kept, 0)})
+        for n in range(300)
+    ]
     follows = [commit(0.3 * n + 0.1, 10 + n, "m1") for n in range(300)]
     stale = [commit(0.7 * n + 50.2, 30, "m2") for n in range(40)]
     tables = {"kafka_fetch_partitions": ends, "kafka_offset_commits": [*follows, *stale]}
