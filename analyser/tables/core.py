@@ -500,7 +500,7 @@ _GAPS = Table(
         Column("file", "string", "file of the packet", "context"),
         Column("packet", "int64", "the packet at which it was noticed", "context"),
     ),
-    ("ts", "flow_id", "reason", "packet"),
+    ("ts", "flow_id", "reason", "packet", "direction", "bytes"),
 )
 
 CORE_TABLES = (

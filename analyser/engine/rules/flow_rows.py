@@ -98,3 +98,12 @@ def capture_finding(
         proof=proof_of(proof),
         numbers={"flows": len(worst), **numbers, "worst": named},
     )
+
+
+def exchange_of_each_client(flows: str) -> str:
+    """A condition on `exchanges`: one of each client id that an address with such flows has at their server."""
+    pair = "server_address, server_port, client_address"
+    return (
+        f"exchange_id IN (SELECT min(exchange_id) FROM exchanges WHERE client_id IS NOT NULL AND ({pair}) IN "
+        f"(SELECT ({pair}) FROM flows WHERE {flows}) GROUP BY {pair}, client_id)"
+    )

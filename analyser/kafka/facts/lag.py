@@ -41,6 +41,7 @@ from wirewitness.analyser.kafka.facts.log_ends import (
     LIVES,
     LOG_STEPS,
     PARTITION,
+    TOPICS_ANEW,
     ends_of_bins,
     with_life,
 )
@@ -151,11 +152,7 @@ LAG_STEPS = {
         JOIN lag_log_ends AS ends USING ({PARTITION}) WHERE ends.bin >= groups.first AND ends.here""",
 }
 _GONE = {"offsets": GROUP, "groups": "cluster, group_id", "topics": "cluster, topic"}
-# Deleted, or made anew by a name's new id.
-_ENDED_TOPICS = """
-    SELECT coalesce(cluster_id, '') AS cluster, topic, incarnation, epoch_ns(ts_from) AS at_ns
-    FROM kafka_topics WHERE ts_from IS NOT NULL"""
-DELETED = {"offsets": DELETED_OFFSETS, "groups": DELETED_GROUPS, "topics": _ENDED_TOPICS}
+DELETED = {"offsets": DELETED_OFFSETS, "groups": DELETED_GROUPS, "topics": TOPICS_ANEW}
 
 
 def _as_of(table: str, name: str, keys: str) -> str:

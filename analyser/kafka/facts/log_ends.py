@@ -163,10 +163,11 @@ def with_life(told: str, lives: str) -> str:
             AND told.at_ns >= of_time.began AND told.at_ns < of_time.ended"""
 
 
-# Of kafka_topics: deletions, with the incarnation that has the name since then.
-DELETED_TOPICS = """
+# Of kafka_topics: names that begin anew, with the incarnation that has the name since then; and those by a deletion.
+TOPICS_ANEW = """
     SELECT coalesce(cluster_id, '') AS cluster, topic, incarnation, epoch_ns(ts_from) AS at_ns
-    FROM kafka_topics WHERE started_by = 'DeleteTopics'"""
+    FROM kafka_topics WHERE ts_from IS NOT NULL"""
+DELETED_TOPICS = f"{TOPICS_ANEW} AND started_by = 'DeleteTopics'"
 # Of kafka_log_ends: the steps of log ends.
 LOG_STEPS = """
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, incarnation,

@@ -58,9 +58,8 @@ def detect(frames: Frames) -> Iterator[Finding]:
     servers = {row["server_address"] for row in connections if row["answered"]}
     found: dict[tuple[str | None, str | None, str], list[Row]] = {}
     for row in connections:
-        if row["all_seen_until"] is None or row["client_address"] in servers:
-            continue
-        if row["flow_id"] in offers:
+        seen = row["all_seen_until"] is not None and row["flow_id"] in offers
+        if seen and row["client_address"] not in servers:
             found.setdefault((row["client_address"], row["client_id"], server_text(row)), []).append(row)
     for own in found.values():
         # A request log may lack lines, and has no ACKs.

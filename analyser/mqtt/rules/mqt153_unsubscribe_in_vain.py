@@ -48,17 +48,17 @@ def detect(frames: Frames, *, least: int = 5) -> Iterator[Finding]:
     asked: dict[tuple[str, str], list[Row]] = {}
     for row in rows_of(frames[ASKED]):
         asked.setdefault((row["flow_id"], row["topic_filter"]), []).append(row)
-    held, sent = rows_of(frames[HELD]), rows_of(frames[PUBLISHED])
-    for (flow_id, wanted), own in asked.items():
-        first = own[0]
-        compared(len(held) + len(sent))
-        there = [one for one in held if one["ts"] < first["ts"] and one["ts_until"] is None]
-        if any(one["topic_filter"] == wanted for one in held):
-            continue
-        for one in there:
+    sent: dict[str, list[Row]] = {}
+    for row in rows_of(frames[PUBLISHED]):
+        sent.setdefault(row["flow_id"], []).append(row)
+    held = [one for one in rows_of(frames[HELD]) if one["ts_until"] is None]
+    for (flow_id, _), own in asked.items():
+        first, later = own[0], sent.get(flow_id, ())
+        compared(len(held) * len(later))
+        for one in held:
             came = [
-                row for row in sent
-                if row["flow_id"] == flow_id and row["ts"] > first["ts_response"]
+                row for row in later
+                if row["ts"] > first["ts_response"] and one["ts"] < first["ts"]
                 and _goes_on(row["topic"], one["matching_filter"], first["matching_filter"])
             ]  # fmt: skip
             if len(came) >= least:
@@ -109,10 +109,11 @@ def _finding(own: Sequence[Row], held: Row, came: Sequence[Row]) -> Finding:
     )
 
 
+_FILTER = "(coalesce(server_address, ''), coalesce(client_id, ''), topic_filter)"
 _VAIN = f"""
     event = 'unsubscribe' AND coalesce(error_code, 0) = 0 AND ts_response IS NOT NULL AND topic_filter IS NOT NULL
     AND matching_filter IS NOT NULL AND (reason_code = 17 OR coalesce(version, '') <> '5.0')
-    AND (flow_id, topic_filter) NOT IN (SELECT (flow_id, topic_filter) FROM {HELD} WHERE topic_filter IS NOT NULL)"""
+    AND {_FILTER} NOT IN (SELECT {_FILTER} FROM {HELD} WHERE topic_filter IS NOT NULL)"""
 RULE = Rule(
     code="MQT153",
     question="repeated",

@@ -35,7 +35,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED
+from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, exchange_of_each_client
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
@@ -119,11 +119,7 @@ RULE = Rule(
     detect=detect,
     rows={
         "flows": f"duplicate_of IS NULL AND ({_SERVER}, client_address, client_port) IN ({_AGAIN})",
-        "exchanges": (
-            "exchange_id IN (SELECT min(exchange_id) FROM exchanges WHERE client_id IS NOT NULL "
-            f"AND ({_SERVER}, client_address) IN (SELECT ({_SERVER}, client_address) FROM flows WHERE {_RESET}) "
-            f"GROUP BY {_SERVER}, client_address, client_id)"
-        ),
+        "exchanges": exchange_of_each_client(_RESET),
     },
     suspects=f"SELECT server_address, server_port, client_address FROM r_flows WHERE {_RESET}",
 )  # fmt: skip

@@ -10,10 +10,10 @@ Why it matters
     client times out, connects again and asks the same again. Neither side logs a reason.
 
 How it decides
-    A side sent stream bytes sends_least times or more, and the other never ACKed them; they are bytes_least or more,
-    and earlier bytes of the same connection were ACKed. The receiver was there: it sent packets on that connection a
-    second (alive_s) later, or more. So it is on hits_least connections of one client address and server, each of which
-    began when the one before it was stuck already: packets of the handshake and small messages came through meanwhile.
+    A side sent stream bytes three times or more, and the other never ACKed them; they are 512 or more, and earlier
+    bytes of the same connection were ACKed. The receiver was there: it sent packets on that connection a second
+    (alive_s) later, or more. So it is on hits_least connections of one client address and server, each of which began
+    when the one before it was stuck already: packets of the handshake and small messages came through meanwhile.
 
 False alarms
     A link that breaks on each connection for longer than the application waits, and comes back within it.
@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED
+from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, exchange_of_each_client
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
@@ -47,9 +47,7 @@ _TO = {
 }  # fmt: skip
 
 
-def detect(
-    frames: Frames, *, sends_least: int = _SENDS, bytes_least: int = _BYTES, alive_s: float = 1.0, hits_least: int = 3
-) -> Iterator[Finding]:
+def detect(frames: Frames, *, alive_s: float = 1.0, hits_least: int = 3) -> Iterator[Finding]:
     """At most one finding for each direction of this client address and server."""
     names = sorted({row["client_id"] for row in rows_of(frames["exchanges"]) if row["client_id"]})
     rows = sorted(rows_of(frames["flows"]), key=lambda row: row["ts_first"])
@@ -59,7 +57,7 @@ def detect(
         for row in rows:
             if any(row[name] is None for name in columns):
                 continue
-            lost = row[sends] >= sends_least and row[acked] > 0 and row[sent] - row[acked] >= bytes_least
+            lost = row[sends] >= _SENDS and row[acked] > 0 and row[sent] - row[acked] >= _BYTES
             alive = row[heard] - row[since] >= alive_s * NS_PER_S
             if lost and alive and (not chain or row["ts_first"] > chain[-1][since]):
                 chain.append(row)
@@ -109,7 +107,6 @@ _LOST = " OR ".join(
     f"({sends} >= {_SENDS} AND {sent} - {acked} >= {_BYTES} AND {acked} > 0)"
     for sends, _, sent, acked, _ in _TO.values()
 )
-_PAIR = "server_address, server_port, client_address"
 RULE = Rule(
     code="TCP108",
     question="repeated",
@@ -125,11 +122,7 @@ RULE = Rule(
     detect=detect,
     rows={
         "flows": f"duplicate_of IS NULL AND ({_LOST})",
-        "exchanges": (
-            "exchange_id IN (SELECT min(exchange_id) FROM exchanges WHERE client_id IS NOT NULL "
-            f"AND ({_PAIR}) IN (SELECT ({_PAIR}) FROM flows WHERE {_LOST}) "
-            "GROUP BY server_address, server_port, client_address, client_id)"
-        ),
+        "exchanges": exchange_of_each_client(_LOST),
     },
-    suspects="SELECT server_address, server_port, client_address FROM r_flows GROUP BY ALL HAVING count(*) >= 3",
+    suspects="SELECT DISTINCT server_address, server_port, client_address FROM r_flows",
 )  # fmt: skip
