@@ -72,7 +72,7 @@ def found_in(index: int) -> list[Finding]:
 
 
 def test_no_two_rules_have_one_name() -> None:
-    """`guide rule` finds a page by its name, too."""
+    """`detectors` finds a page by its name, too."""
     assert len({rule.name for rule in RULES.values()}) == len(RULES)
 
 
