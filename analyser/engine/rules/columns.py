@@ -37,6 +37,10 @@ class Texts(NamedTuple):
         """The text behind a code."""
         return None if code < 0 else str(self.names[code].as_py())
 
+    def equal(self, text: str | None) -> Booleans:
+        """Which rows have this text, None for those without."""
+        return self.among({text}) if text is not None else self.codes < 0
+
     def among(self, wanted: Collection[str]) -> Booleans:
         """Which rows have one of these texts."""
         return self._where(lambda name: name in wanted)

@@ -25,3 +25,8 @@ def rows_of(frame: Frame) -> list[Row]:
         return []
     columns = {name: frame[name].values() for name in frame.schema.names}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def rows_with(frame: Frame, column: str, text: str | None) -> list[Row]:
+    """One dict per row that has this text in a column."""
+    return rows_of(frame.take(frame[column].texts().equal(text))) if len(frame) else []

@@ -26,13 +26,18 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+
+import numpy as np
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame import Frame, numbered
+from wirewitness.analyser.engine.rules.frame import places_of as places_of_numbers
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
@@ -51,36 +56,44 @@ _RUNS, _SHARE, _TIMES = 10, 0.8, 5
 
 def detect(frames: Frames, *, runs: int = _RUNS, share: float = _SHARE, times: int = _TIMES) -> Iterator[Finding]:
     """One finding for a client: of all partitions that it reads so."""
-    places: dict[tuple[str | None, int], list[FetchRange]] = {}
-    for run in runs_of(frames[RUNS]):
-        places.setdefault(run.place, []).append(run)
-    found = [own for own in places.values() if len(own) >= runs and _overlap(own) >= share * (len(own) - 1)]
-    again = [own for own in found if _given(own) >= times * _different(own)]
+    read = _Read(frames[RUNS])
+    found = [rows for rows in read.by_place() if len(rows) >= runs and read.overlaps(rows) >= share * (len(rows) - 1)]
+    again = [rows for rows in found if read.given(rows) >= times * read.different(rows)]
     if again:
-        yield _finding(first_value(frames[RUNS], "cluster_id"), again)
+        given, different = (sum(map(of, again)) for of in (read.given, read.different))
+        own = runs_of(frames[RUNS].take(np.sort(np.concatenate(again))))
+        yield _finding(first_value(frames[RUNS], "cluster_id"), own, len(again), given, different)
 
 
-def _overlap(own: Sequence[FetchRange]) -> int:
-    """Runs that begin further on than the one before did, within what that one led to."""
-    return sum(
-        (before.first_offset or 0) < (run.first_offset or 0) < (before.next_offset or 0)
-        for before, run in pairwise(own)
-    )
+class _Read:
+    """Runs of reading of one client, of which both ends are known. Rows: numbers of runs of one partition, in the order
+    of time."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._partitions = FetchRangeColumns(frame).partitions
+        self._begin, self._end = frame["first_offset"].numbers(), frame["next_offset"].numbers()
+        self._records = np.maximum(frame["records_count"].numbers(), 0)
+
+    def by_place(self) -> list[Integers]:
+        """The runs of each partition."""
+        return places_of_numbers(numbered(self._partitions))
+
+    def overlaps(self, rows: Integers) -> int:
+        """Runs that begin further on than the one before did, within what that one led to."""
+        begin, end = self._begin[rows], self._end[rows]
+        return int(((begin[:-1] < begin[1:]) & (begin[1:] < end[:-1])).sum())
+
+    def given(self, rows: Integers) -> int:
+        """How many records they brought."""
+        return int(self._records[rows].sum())
+
+    def different(self, rows: Integers) -> int:
+        """How many different records these can be."""
+        return max(int(self._end[rows].max()) - int(self._begin[rows].min()), 1)
 
 
-def _given(own: Sequence[FetchRange]) -> int:
-    return sum(run.records_count or 0 for run in own)
-
-
-def _different(own: Sequence[FetchRange]) -> int:
-    """How many different records these can be."""
-    return max(max(run.next_offset or 0 for run in own) - min(run.first_offset or 0 for run in own), 1)
-
-
-def _finding(cluster: str | None, places: Sequence[Sequence[FetchRange]]) -> Finding:
-    runs = sorted((run for own in places for run in own), key=lambda run: run.ts)
+def _finding(cluster: str | None, runs: Sequence[FetchRange], partitions: int, given: int, different: int) -> Finding:
     last = runs[-1]
-    given, different = sum(map(_given, places)), sum(map(_different, places))
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
     return RULE.finding(
         subject=key,
@@ -93,7 +106,7 @@ def _finding(cluster: str | None, places: Sequence[Sequence[FetchRange]]) -> Fin
             f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given {count(given, 'record')} "
             f"of {places_of(runs)}, of which {different:,} are different, {period_text(runs[0].ts, last.ts)}: it "
             f"fetches the same records again, {given // different:,} times each on average. "
-            f"{count(len(runs) - len(places), 'time')} it began anew within what it had just been given."
+            f"{count(len(runs) - partitions, 'time')} it began anew within what it had just been given."
         ),
         next_step=(
             "Look for a seek after each record, for pause and resume around it, or for a client made anew: each drops "

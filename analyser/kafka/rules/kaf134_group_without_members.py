@@ -44,7 +44,7 @@ from wirewitness.analyser.base.titles import first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, rows_with
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.left_groups import GONE, LeftGroup, Place, left_group
@@ -68,20 +68,18 @@ _Client = tuple[str | None, str | None]
 def detect(frames: Frames, *, rounds: int = 5, gaps: float = 10.0, away_s: float = 20.0) -> Iterator[Finding]:
     """One finding for each group."""
     members = _by_group(rows_of(frames[MEMBERS]))
-    commits, runs, listed = _by_group(rows_of(frames[COMMITS])), _by_group(rows_of(frames[RUNS])), _listed(frames)
-    stored = _by_group(rows_of(frames[STORED]))
     ends: dict[Place, list[Row]] = {}
     for row in rows_of(frames[LOG_ENDS]):
         ends.setdefault((row["topic"], row["partition"]), []).append(row)
     for group, own in members.items():
         if group is None or any(row["ended"] not in GONE for row in own):
             continue
-        left = left_group(own, commits.get(group, []), ends, rounds, gaps, away_s)
-        if left is None or any(row["ts_last"] > left.since for row in runs.get(group, ())):
+        left = left_group(own, rows_with(frames[COMMITS], "group_id", group), ends, rounds, gaps, away_s)
+        if left is None or any(row["ts_last"] > left.since for row in rows_with(frames[RUNS], "group_id", group)):
             continue
-        instead = _instead(group, left, members, runs, listed)
+        instead = _instead(group, left, members, frames)
         if not instead:
-            yield _empty(left, lasting=_is_lasting(left, stored.get(group, ())))
+            yield _empty(left, lasting=_is_lasting(left, rows_with(frames[STORED], "group_id", group)))
         elif len(instead) == 1 and (skipped := _skipped(left, instead[0])):
             yield _renamed(left, instead[0], skipped)
 
@@ -109,22 +107,23 @@ def _instead(
     group: str,
     left: LeftGroup,
     members: Mapping[str | None, list[Row]],
-    runs: Mapping[str | None, list[Row]],
-    listed: Mapping[_Client, list[Row]],
+    frames: Frames,
 ) -> list[list[Row]]:
     """What groups that came up in its place begin to read: the first run of each partition; empty where not known."""
-    topics, found = {topic for topic, _ in left.stored}, []
+    topics, found, listed = {topic for topic, _ in left.stored}, [], _listed(frames)
     begun = min(row["ts"] for row in left.members)
     compared(len(members))
     for name, others in members.items():
         since = min(row["ts"] for row in others)
         if name is None or name == group or since <= max(begun, left.since - _grace(left)):
             continue
+        if _stem(name) != _stem(group):
+            continue
         told = [row for one in others for row in listed.get(_client(one), ()) if row["ts"] >= since]
-        known = [{**row, "group_id": name} for row in (runs.get(name) or told)]
+        known = [{**row, "group_id": name} for row in (rows_with(frames[RUNS], "group_id", name) or told)]
         reads = [row for row in known if row["topic"] in topics]
         may_read = not known or any(row["topic"] is None or row["topic"] in topics for row in known)
-        if _stem(name) == _stem(group) and may_read:
+        if may_read:
             found.append(list({(row["topic"], row["partition"]): row for row in reversed(reads)}.values()))
     return found
 

@@ -31,11 +31,15 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
 from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
@@ -46,6 +50,9 @@ _LEAST, _RATE, _WAIT_MS = 200, 20.0, 20.0
 # Responses without records are as large as the smallest one, but for what a fetch session tells of partitions.
 _TIMES, _MORE_BYTES = 1.5, 64
 _ALIKE = f"p90_response_bytes <= {_TIMES} * least_response_bytes + {_MORE_BYTES}"
+
+
+_Client = tuple[str | None, str | None]
 
 
 class _Empty(NamedTuple):
@@ -71,22 +78,28 @@ def detect(
         and _waits_less(row, wait_ms_most)
         and _is_alike(row)
     }
-    records: dict[tuple[str, str], set[str]] = {one: set() for one in quick}
-    waits: dict[tuple[str, str], int] = {}
-    for row in rows_of(frames[FETCHES]):
-        if _who(row) in quick:
-            if row["max_wait_ms"] is not None:
-                waits[_who(row)] = row["max_wait_ms"]
-            if row["records_bytes"]:
-                records[_who(row)].add(row["exchange_id"])
+    fetches = frames[FETCHES] if quick else None
     for row in fetching:
         who = _who(row)
-        if who in quick and len(records[who]) <= share * row["requests"]:
+        if fetches is None or who not in quick:
+            continue
+        with_records, max_wait_ms = _brought(fetches, who)
+        if with_records <= share * row["requests"]:
             others = [_rate(one) for one in fetching if _who(one) != who and one["requests"] > 1]
-            yield _finding(_Empty(row, len(records[who]), waits.get(who), median(others) if others else None))
+            yield _finding(_Empty(row, with_records, max_wait_ms, median(others) if others else None))
 
 
-def _who(row: Row) -> tuple[str, str]:
+def _brought(fetches: Frame, who: _Client) -> tuple[int, int | None]:
+    """How many Fetch responses brought a client records, and how long its last request let the broker wait."""
+    address, client_id = who
+    own = fetches["client_address"].texts().equal(address) & fetches["client_id"].texts().equal(client_id)
+    exchanges, waits = fetches["exchange_id"].texts().codes, fetches["max_wait_ms"].numbers()
+    said = waits[own & (waits != UNKNOWN)]
+    with_records = np.unique(exchanges[own & (fetches["records_bytes"].numbers() > 0)])
+    return len(with_records), int(said[-1]) if len(said) else None
+
+
+def _who(row: Row) -> _Client:
     return row["client_address"], row["client_id"]
 
 
