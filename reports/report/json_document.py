@@ -1,7 +1,8 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/report/protocols.py` (groups for Kafka,
-mongo), unjudged_errors (kinds of errors that no rule judged), stands_out (what differs from its likes), findings.
+mongo), encrypted_connections (by client and server, of those that could not be read), unjudged_errors (kinds of errors
+that no rule judged), stands_out (what differs from its likes), findings.
 Where wirewitness itself failed there are faults, a list of sentences, and quality.faults with numbers of connections;
 what a part of the report that failed would have is null, or missing. `captures`, `flows`, `stands_out` and `findings`
 are the rows of these tables (evidence and numbers as JSON, and of findings `first_cause`: what their incident begins
@@ -23,6 +24,7 @@ from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.reports.base.formats.rows import join_lines, json_rows, slices
 from wirewitness.reports.base.formats.values import time_text
 from wirewitness.reports.base.questions.causes import findings
+from wirewitness.reports.base.questions.encrypted import EncryptedPair, encrypted_pairs
 from wirewitness.reports.base.questions.operations import Operation, operations
 from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.review_rows import reviewed_rows
@@ -55,6 +57,8 @@ def json_pieces(source: Source, review: Review | None = None, faults: list[str] 
     for title, protocol in PROTOCOL_REPORTS.items():
         for key, value in (made(f"the part about {title}", partial(protocol.values, source)) or {}).items():
             yield b",\n" + _dumped(key) + b": " + _dumped(value)
+    encrypted = made("encrypted connections", lambda: [_encrypted_pair(one) for one in encrypted_pairs(source)])
+    yield b',\n"encrypted_connections": ' + _dumped(encrypted)
     unjudged = made("errors", lambda: unjudged_values(unjudged_errors(source, findings(source))))
     yield b',\n"unjudged_errors": ' + _dumped(unjudged)
     yield b',\n"stands_out": '
@@ -135,6 +139,13 @@ def _operation(value: Operation) -> dict[str, Any]:
         },
         "error_names": value.error_names,
     }
+
+
+def _encrypted_pair(value: EncryptedPair) -> dict[str, Any]:
+    protocol, by = value.likely or (None, None)
+    return asdict(value) | {
+        "handshake_ms": _ms(value.handshake_ms), "likely_protocol": protocol, "likely_by": by,
+    }  # fmt: skip
 
 
 def _ms(value: float | None) -> float | None:

@@ -213,6 +213,7 @@ def test_analyse_json_is_the_contract(capture: Path) -> None:
         "unseen_commits",
         "mqtt",
         "mongo",
+        "encrypted_connections",
         "unjudged_errors",
         "stands_out",
         "findings",

@@ -22,7 +22,7 @@ def encrypted_section(pairs: Sequence[EncryptedPair]) -> list[Section]:
         return []
     cells = Cells(_HEADER, tuple(map(_row, pairs[:_PAIRS_SHOWN])), numbers=(3, 4, 5))
     text = (
-        "What these connections show without keys. LIKELY is no more than that: by ALPN, the server's name, its port."
+        "What these connections show without keys. LIKELY is a guess: by ALPN, by the server's name (SNI) or its port."
     )
     blocks: list[Block] = [without_empty(cells), *more(len(pairs) - _PAIRS_SHOWN, "pair", "flows"), Paragraph(text)]
     return [Section("ENCRYPTED", tuple(blocks))]

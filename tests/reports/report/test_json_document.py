@@ -20,7 +20,7 @@ def test_keys_are_the_contract() -> None:
     assert list(document(incident_rows())) == [
         "schema_version", "captures", "quality", "flows", "operations", "groups", "stored_offsets", "unseen_commits",
         "mqtt", "mongo",
-        "unjudged_errors", "stands_out", "findings",
+        "encrypted_connections", "unjudged_errors", "stands_out", "findings",
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.base.questions.encrypted import EncryptedPair, encrypted_pairs
 from wirewitness.reports.base.sections.encrypted import encrypted_section
+from wirewitness.reports.report.json_document import json_pieces
 
 S = 1_000_000_000
 START_NS = 1_790_000_000 * S
@@ -84,8 +86,21 @@ def test_the_section_says_how_sure_it_is() -> None:
     assert "10.0.0.9:443 (b1.example)" in text
     assert "3 complete (12.000 ms), 1 not" in text
     assert "a connection each 10.000 s, a client packet each 0.500 s" in text
-    assert "LIKELY is no more than that" in text
+    assert "LIKELY is a guess" in text
     assert "no key" in text
+
+
+def test_json_has_each_pair() -> None:
+    flows = [hidden(n, 10 * n, port_protocol="kafka") for n in range(3)]
+    made = json.loads(b"".join(json_pieces(RowsAnalysis({"flows": flows}))))
+    assert made["encrypted_connections"] == [
+        {
+            "client_address": CLIENT, "server_address": SERVER, "server_port": 443, "sni": None, "alpn": None,
+            "port_protocol": "kafka", "connections": 3, "bytes_to_server": 3_000, "bytes_to_client": 1_500,
+            "complete": 3, "failed": 0, "handshake_ms": 12.0, "lasted_ns": 4 * S, "connection_every_ns": 10 * S,
+            "client_packet_every_ns": S // 2, "decryption": "no key", "likely_protocol": "kafka", "likely_by": "port",
+        }
+    ]  # fmt: skip
 
 
 def test_many_pairs_are_cut_with_a_pointer_to_the_rest() -> None:
