@@ -62,8 +62,8 @@ _NAMES_SHOWN = 30
 _LANES_SHOWN = 40
 _LAG_LINES = 10
 _LAG_LEGEND = {
-    "messages": "From the offset that the broker had stored to the end of the log. A band goes from the least to the "
-    "most of a moment, the line is how it ended.",
+    "messages": "From the committed offset, or the log start where that is further on, to the end of the log. A band "
+    "goes from the least to the most of a moment, the line is how it ended.",
     "time": "How long the record at the committed offset had been in the log, at the worst of each moment. No line "
     "where the capture does not show when it was written.",
 }
