@@ -1,10 +1,11 @@
 """Live decoding for minutes: its memory stays flat, nothing is dropped, old rows leave.
 
-    python -m tests.bench.soak [--seconds 600] [--rate 2000]
+    python -m tests.bench.soak [--seconds 600] [--rate 3000]
 
 Sends connections of a few Kafka exchanges each to a loopback of its own, one after the other, while `wirewitness live`
-captures, decodes, writes a ring of files and forgets rows after a minute. Samples the memory of both of its programs
-and the bytes in its folders. Exit status 1 when memory grows after the first third, or a packet is missing.
+captures, decodes, writes a ring of files, shares its tables and forgets rows after a minute. Samples the memory of both
+of its programs and the bytes in its folders, and measures how long it goes on after SIGINT. Exit status 1 when memory
+grows after the first third, a packet is missing, or it ends late without saying why.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tests.support.replay import replay
 KEEP_S = 60
 PACKETS_OF_FLOW = 20
 EVERY_S = 5.0
+# After SIGINT; longer only with a line that says what for.
+END_S = 5.0
 # What a third of the time may add: the allocator's play, not rows.
 GROWTH, GROWTH_MIB = 1.10, 24
 
@@ -41,8 +44,18 @@ class Sample(NamedTuple):
     files_mib: float
 
 
-def soak(folder: Path, seconds: float, rate: int) -> tuple[list[Sample], str, int]:
-    """Samples, what the program said in the end, and packets sent."""
+class Soaked(NamedTuple):
+    """Samples, what the program said, packets sent, and seconds from SIGINT to its end."""
+
+    samples: list[Sample]
+    report: str
+    said: str
+    sent: int
+    ended_s: float
+
+
+def soak(folder: Path, seconds: float, rate: int) -> Soaked:
+    """Run it; files go to the folder."""
     capture = folder / "soak.pcap"
     count = replay(capture, "flows", flows=int(seconds * rate / PACKETS_OF_FLOW) + 100).packets
     count = min(count, int(seconds * rate))
@@ -53,7 +66,8 @@ def soak(folder: Path, seconds: float, rate: int) -> tuple[list[Sample], str, in
     samples = []
     with namespace() as name, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         inside = ["ip", "netns", "exec", name]
-        words = ["live", "-i", "lo", "--write", str(written), "--rotate", "20MB,3", "--keep", f"{KEEP_S}s"]
+        words = ["live", "-i", "lo", "--write", str(written), "--rotate", "20MB,3", "--keep", f"{KEEP_S}s",
+                 "--share", str(folder / "shared")]  # fmt: skip
         running = subprocess.Popen(
             [*inside, *COMMAND, *words], stdout=out, stderr=err, env=environment(TMPDIR=str(temporary))
         )
@@ -68,10 +82,11 @@ def soak(folder: Path, seconds: float, rate: int) -> tuple[list[Sample], str, in
             print(*(f"{value:8.1f}" for value in samples[-1]), flush=True)
             time.sleep(EVERY_S)
         time.sleep(3)
+        asked = time.monotonic()
         running.send_signal(signal.SIGINT)
         running.wait(300)
-    print((folder / "err").read_text()[-2000:], file=sys.stderr)
-    return samples, (folder / "out").read_text(), count
+        ended_s = time.monotonic() - asked
+    return Soaked(samples, (folder / "out").read_text(), (folder / "err").read_text(), count, ended_s)
 
 
 def sample(pid: int, temporary: Path, at_s: float) -> Sample:
@@ -109,20 +124,23 @@ def main() -> int:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description="live decoding for minutes")
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--rate", type=int, default=2000, help="packets per second")
+    parser.add_argument("--rate", type=int, default=3000, help="packets per second")
     args = parser.parse_args()
     if os.geteuid():
         print("a network namespace needs root", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="wirewitness-soak-") as folder:
-        samples, report, sent = soak(Path(folder), args.seconds, args.rate)
-    wrong = judged(samples)
-    found = re.search(r"([\d,]+) packets in", report)
+        done = soak(Path(folder), args.seconds, args.rate)
+    print(done.said[-2000:], file=sys.stderr)
+    wrong = judged(done.samples)
+    found = re.search(r"([\d,]+) packets in", done.report)
     seen = int(found[1].replace(",", "")) if found else 0
-    if seen != sent:
-        wrong.append(f"{sent} packets were sent, {seen} analysed")
-    print(report[:1500])
-    print("; ".join(wrong) or f"flat: {samples[-1]}")
+    if seen != done.sent:
+        wrong.append(f"{done.sent} packets were sent, {seen} analysed")
+    if done.ended_s > END_S and not re.search(r"still (?:reading|putting)", done.said):
+        wrong.append(f"it ended {done.ended_s:.1f} s after SIGINT and did not say why")
+    print(done.report[:1500])
+    print("; ".join(wrong) or f"flat: {done.samples[-1]}", f"ended {done.ended_s:.1f} s after SIGINT", sep="; ")
     return bool(wrong)
 
 
