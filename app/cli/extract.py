@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from wirewitness.app.cli.extract_bundle import Asked, fill_bundle, new_bundle
 from wirewitness.app.cli.locating import open_located
 from wirewitness.app.cli.output import check_output, whole_file
 from wirewitness.app.shared.failure import CallerError, Status, say
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("--finding", metavar="ID", help="The evidence of a finding.")
-@click.option("--flow", metavar="ID", help="All packets of a connection.")
-@click.option("--message", metavar="ID", help="The packets of a message.")
-@click.option("--exchange", metavar="ID", help="The packets of a request and its response.")
+@click.option("--finding", metavar="ID", multiple=True, help="The evidence of a finding. Repeatable.")
+@click.option("--flow", metavar="ID", multiple=True, help="All packets of a connection. Repeatable.")
+@click.option("--message", metavar="ID", multiple=True, help="The packets of a message. Repeatable.")
+@click.option("--exchange", metavar="ID", multiple=True, help="The packets of a request and its response. Repeatable.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="pcapng; pcap when the name ends in .pcap.")
 @click.option(
     "--redact",
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 def extract(
     *,
     captures: tuple[str, ...],
-    finding: str | None,
-    flow: str | None,
-    message: str | None,
-    exchange: str | None,
+    finding: tuple[str, ...],
+    flow: tuple[str, ...],
+    message: tuple[str, ...],
+    exchange: tuple[str, ...],
     output: str,
     redact: bool,
     with_secrets: bool,
@@ -74,8 +74,9 @@ def extract(
     Examples:
       wirewitness extract incident.pcapng --finding 5b1f0c2a77e1d3aa -o evidence.pcapng
       wirewitness extract captures/ --flow 3f6c1e0a9b2d4c58 -o flow.pcapng --redact
+      wirewitness extract captures/ --flow 3f6c1e0a9b2d4c58 --flow 91d20b7756af3e08 -o both.pcapng
     """  # fmt: skip
-    kind, wanted = _asked({"finding": finding, "flow": flow, "message": message, "exchange": exchange})
+    asked = _asked({"finding": finding, "flow": flow, "message": message, "exchange": exchange})
     if sum((redact, with_secrets, decrypted)) > 1:
         raise click.UsageError("--redact, --with-secrets and --decrypted do not go together")
     _check_outputs(captures, output, bundle, with_secrets=with_secrets)
@@ -84,14 +85,14 @@ def extract(
         if all(source.other_kind for source in index.sources):
             first = index.sources[0]
             raise CallerError(f"{first.name} is {first.other_kind}, which has no packets to extract")
-        analysis = _analysis(index, reading) if kind == "finding" or bundle is not None else None
+        analysis = _analysis(index, reading) if finding or bundle is not None else None
         try:
-            choice, found = _choice(index, kind, wanted, analysis, redact=redact)
+            choice, found = _choice(index, asked, analysis, redact=redact)
             secrets = _prepared(index, choice, with_secrets=with_secrets, decrypted=decrypted)
             count = _write(index, choice, output, secrets)
             if bundle is not None and analysis is not None:
-                with _new_bundle(Path(bundle)) as folder:
-                    _fill_bundle(folder, analysis, kind, wanted, found)
+                with new_bundle(Path(bundle)) as folder:
+                    fill_bundle(folder, analysis, asked, found)
         finally:
             if analysis is not None:
                 analysis.close()
@@ -107,12 +108,12 @@ def extract(
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
 
 
-def _asked(kinds: Mapping[str, str | None]) -> tuple[str, str]:
-    """What evidence is of, and its id."""
-    given = [(kind, value) for kind, value in kinds.items() if value is not None]
-    if len(given) != 1:
-        raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
-    return given[0]
+def _asked(kinds: Mapping[str, Sequence[str]]) -> list[Asked]:
+    """What evidence is of, each once."""
+    asked = [*dict.fromkeys(Asked(kind, wanted) for kind, ids in kinds.items() for wanted in ids)]
+    if not asked:
+        raise click.UsageError("--finding, --flow, --message or --exchange is needed, with an id")
+    return asked
 
 
 def _check_outputs(captures: tuple[str, ...], output: str, bundle: str | None, *, with_secrets: bool) -> None:
@@ -137,38 +138,56 @@ def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
 
 
 def _choice(
-    index: Index, kind: str, wanted: str, analysis: Analysis | None, *, redact: bool
+    index: Index, asked: Sequence[Asked], analysis: Analysis | None, *, redact: bool
 ) -> tuple[Choice, list[MessageRow]]:
     from wirewitness.analyser.analysis.evidence.bytes import BytesGone
     from wirewitness.analyser.analysis.evidence.choose import Choice
-    from wirewitness.analyser.analysis.evidence.gather import add_evidence, add_hidden, add_message, parted
-    from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.analysis.evidence.gather import add_hidden
 
     choice, rows = Choice(), list[Any]()
+    for one in asked:
+        rows += _add(choice, index, one, analysis)
+    if redact:
+        with _capture_unchanged(BytesGone):
+            add_hidden(choice, index)
+    return choice, rows
+
+
+def _add(choice: Choice, index: Index, asked: Asked, analysis: Analysis | None) -> list[MessageRow]:
+    """Add packets; the messages that they are of, but for a whole connection."""
+    from wirewitness.analyser.analysis.evidence.bytes import BytesGone
+    from wirewitness.analyser.analysis.evidence.gather import add_evidence, add_message, parted
+    from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
+
+    rows, before = list[Any](), len(choice.packets)
     try:
-        if kind == "flow":
-            flow = index.flow(wanted)
-            _check_packets(index, kind, flow.key)
+        if asked.kind == "flow":
+            flow = index.flow(asked.wanted)
+            _check_packets(index, asked.kind, flow.key)
             choice.add_flow(flow, index.end_of(flow))
-        elif kind == "finding" and analysis is not None:
-            rows = add_evidence(choice, index, wanted, _evidence(analysis, wanted))
+        elif asked.kind == "finding" and analysis is not None:
+            rows = add_evidence(choice, index, asked.wanted, _evidence(analysis, asked.wanted))
         else:
-            row = index.message(parse_message_id(wanted))
-            partner = index.partner(row) if kind == "exchange" else None
+            row = index.message(parse_message_id(asked.wanted))
+            partner = index.partner(row) if asked.kind == "exchange" else None
             rows = [row, *([partner] if partner is not None else [])]
     except UnknownId as error:
         raise CallerError(str(error)) from error
     of_packets, of_lines = parted(rows, index)
-    if of_lines and not of_packets and not choice.packets:
-        _check_packets(index, kind, of_lines[0].packet_last)
-    try:
+    if of_lines and not of_packets and len(choice.packets) == before:
+        _check_packets(index, asked.kind, of_lines[0].packet_last)
+    with _capture_unchanged(BytesGone):
         for row in of_packets:
             add_message(choice, index, row)
-        if redact:
-            add_hidden(choice, index)
-    except BytesGone as error:
+    return rows
+
+
+@contextmanager
+def _capture_unchanged(gone: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except gone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
-    return choice, rows
 
 
 def _check_packets(index: Index, kind: str, place: int) -> None:
@@ -255,49 +274,6 @@ def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
         yield packet
     if plain is None:
         PcapWriter(file, link_type)
-
-
-@contextmanager
-def _new_bundle(target: Path) -> Iterator[Path]:
-    """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from wirewitness.analyser.base.private_files import TemporaryFolder, part_of
-
-    if target.suffix.lower() != ".zip":
-        with part_of(target, folder=True) as folder:
-            yield folder
-        return
-    with TemporaryFolder() as folder:
-        yield Path(folder)
-        with whole_file(str(target)) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-            for file in sorted(Path(folder).iterdir()):
-                packed.write(file, file.name)
-
-
-def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
-    from wirewitness.analyser.tables.tables import ALL_TABLES
-    from wirewitness.reports.base.formats.rows import jsonl_pieces
-    from wirewitness.reports.base.formats.text import render
-    from wirewitness.reports.base.questions.causes import causes, findings
-    from wirewitness.reports.report.findings import finding_section
-
-    ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
-    quoted = "'" + wanted.replace("'", "''") + "'"
-    for name in analysis.tables():
-        columns = ALL_TABLES[name].column_names()
-        if name == "findings":
-            where = f"finding_id = {quoted}" if kind == "finding" else "false"
-        elif kind == "flow" and "flow_id" in columns:
-            where = f"flow_id = {quoted}"
-        else:
-            known = ("message_id", "exchange_id", "request_message_id", "response_message_id")
-            where = " OR ".join(f"{column} IN ({ids})" for column in known if column in columns) or "false"
-        pieces = b"".join(jsonl_pieces(name, analysis.batches(name, where=where), columns))
-        if pieces:
-            (folder / f"{name}.jsonl").write_bytes(pieces)
-    if kind == "finding":
-        own = causes([finding for finding in findings(analysis) if finding.finding_id == wanted])
-        text = render([finding_section(analysis, own)], 100)
-        (folder / "report.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:

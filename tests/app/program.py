@@ -8,6 +8,8 @@ import sys
 from contextlib import chdir
 from pathlib import Path
 
+# Some commands let pyarrow do without pandas for the rest of their process; it stays as it is where pandas is there.
+import pandas  # noqa: F401
 from click.testing import CliRunner
 
 from tests.conftest import IMPORT_PATH

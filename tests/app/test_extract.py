@@ -63,6 +63,21 @@ def test_a_flow_is_all_its_packets(tmp_path: Path, tshark: str, name: str, packe
     ]
 
 
+def test_what_is_asked_for_several_times_is_written_whole(tmp_path: Path, tshark: str) -> None:
+    first, other = commit(), next(row for row in messages(SAMPLE) if row["flow_id"] != commit()["flow_id"])
+    one, target, bundle = next(reversed(messages(SAMPLE))), tmp_path / "several.pcapng", tmp_path / "rows"
+    asked = ["--flow", first["flow_id"], "--flow", other["flow_id"], "--flow", first["flow_id"]]
+    result = run("extract", SAMPLE, *asked, "--message", one["message_id"], "-o", target, "--bundle", bundle)
+    assert result.returncode == 0
+    written = packets(tshark, target)
+    both = packets(tshark, SAMPLE, f"({ends(first)}) || ({ends(other)})")
+    assert set(both) < set(written)
+    assert len(written) == len(set(written)) > len(packets(tshark, SAMPLE, ends(first)))
+    rows = [json.loads(line) for line in (bundle / "messages.jsonl").read_text().splitlines()]
+    assert {row["flow_id"] for row in rows} == {first["flow_id"], other["flow_id"], one["flow_id"]}
+    assert [row["message_id"] for row in rows if row["flow_id"] == one["flow_id"]] == [one["message_id"]]
+
+
 def test_an_exchange_is_its_packets_and_the_handshake(tmp_path: Path, tshark: str) -> None:
     row, target = commit(), tmp_path / "exchange.pcapng"
     assert run("extract", SAMPLE, "--exchange", row["message_id"], "-o", target, "--quiet").stderr == b""
@@ -144,9 +159,9 @@ def test_redaction(tmp_path: Path, tshark: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        pytest.param([], "exactly one of", id="nothing"),
-        pytest.param(["--flow", "00", "--message", "00-c-0"], "exactly one of", id="two"),
+        pytest.param([], "--exchange is needed, with an id", id="nothing"),
         pytest.param(["--flow", "00"], "no flow 00", id="unknown flow"),
+        pytest.param(["--flow", commit()["flow_id"], "--flow", "00"], "no flow 00", id="one of two"),
         pytest.param(["--message", "x"], "is no message id", id="no message id"),
         pytest.param(["--finding", "' or 1=1"], "no finding", id="unknown finding"),
     ],
