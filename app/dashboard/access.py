@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -59,7 +59,7 @@ class Gate:
         refusal = self._refusal(scope["path"], headers)
         if refusal is not None:
             await _refuse(scope, send, *refusal)
-        elif self._token is None or scope["path"].endswith(_OPEN) or self._has_cookie(headers):
+        elif self._token is None or scope["path"] in _OPEN or self._has_cookie(headers):
             await self._app(scope, receive, _with_headers(send, self._greeting(headers)))
         elif scope["type"] == "http" and self._in_query(scope):
             await self._welcome(scope, send)
@@ -107,8 +107,9 @@ class Gate:
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """The same address without the token, which goes along as a cookie from now on."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != TOKEN])
-        # One slash: what begins with two would be the address of another server.
-        target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        # One slash, and no backslash, tab or line end, which browsers take for one or leave out: what begins with two
+        # would be the address of another server.
+        target = "/" + quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Lax"
         await _answer(send, 303, "", ((b"location", target.encode()), (b"set-cookie", cookie.encode())))
 

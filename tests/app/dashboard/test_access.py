@@ -109,6 +109,19 @@ def test_a_token_opens_once_and_becomes_a_cookie() -> None:
     assert status(asked({"host": OURS, "cookie": "wirewitness_8501=another"}, token=SECRET)) == 403
 
 
+@pytest.mark.parametrize("path", ["//host/x", "/\\host/x", "/\t/host/x", "/\r\n/host/x", "/\\/host", "///host"])
+def test_nobody_is_sent_to_another_server(path: str) -> None:
+    there = header(asked({"host": OURS}, path=path, query=f"token={SECRET}", token=SECRET), b"location")
+    assert there.startswith("/")
+    assert not set("\\\t\r\n") & set(there)
+    assert not there.startswith("//")
+
+
+def test_only_the_very_path_is_open() -> None:
+    assert status(asked({"host": OURS}, path="/x/_stcore/health", token=SECRET)) == 403
+    assert status(asked({"host": OURS}, path="/_stcore/health/", token=SECRET)) == 403
+
+
 @pytest.mark.parametrize(
     ("host", "token", "address"),
     [
