@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 LOG = "_delta_log"
+# Of what a table asks of its readers. Later ones may have rows that are deleted in a file beside (deletion vectors), or
+# other names in the files than in the table (column mapping): its files alone do not tell its rows.
+_READER_VERSION = 1
 # Files that no version needs any more stay so long, for readers that began before.
 KEPT_HOURS = 24
 _PLACE = {"protocol": pa.string(), "day": pa.date32(), "hour": pa.int32()}
@@ -174,7 +177,14 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
     for entry in () if isinstance(path, StorePath) else (path / LOG).iterdir():
         if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
             raise DatasetError(f"{entry} is no file; {REBUILD}")
-    return DeltaTable(_uri(path), version=version, storage_options=_storage(path))
+    found = DeltaTable(_uri(path), version=version, storage_options=_storage(path))
+    needed = found.protocol()
+    if needed.min_reader_version > _READER_VERSION:
+        features = ", ".join(needed.reader_features or ()) or f"reader version {needed.min_reader_version}"
+        raise DatasetError(
+            f"{path} has had features of Delta switched on that are not read here ({features}); {REBUILD}"
+        )
+    return found
 
 
 def _uri(path: FolderPath) -> str:
