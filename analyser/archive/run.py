@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirewitness.analyser.analysis.joined import NEEDED
 from wirewitness.analyser.analysis.needed import needed_tables
@@ -27,8 +27,10 @@ from wirewitness.analyser.archive.dataset.home import WORK
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
 from wirewitness.analyser.archive.dataset.state_files import check_files, going_on_from
 from wirewitness.analyser.archive.dataset.store_home import BEGUN
-from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
-from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, shard_name, told_file
+from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read, flows_again
+from wirewitness.analyser.archive.decode.decode_stage import LOCKED_FILE, STATE_FILE, Left, shard_name, told_file
+from wirewitness.analyser.archive.decode.read_again import Again
+from wirewitness.analyser.archive.decode.unlocked import Unlocked, find_unlocked
 from wirewitness.analyser.archive.ingest.options import SHARDS, ArchiveOptions, options_as_before, settings_of
 from wirewitness.analyser.archive.ingest.plan import Plan, plan_files
 from wirewitness.analyser.archive.spark.workers import OnSpark
@@ -63,7 +65,7 @@ def check_state(change: Change) -> None:
 
 def keep_state(change: Change, folders: Mapping[int, Left]) -> None:
     """Move to the new state what the next run goes on from."""
-    names = (STATE_FILE, *map(told_file, NAMED_BY))
+    names = (STATE_FILE, LOCKED_FILE, *map(told_file, NAMED_BY))
     places = {left.place / name: change.state / shard_name(shard) / name for shard, left in folders.items()
               for name in names}  # fmt: skip
     move_files({path: places[path] for path in those_there(places)})
@@ -80,12 +82,20 @@ __all__ = ["SHARDS", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 ProgressCallback = Callable[[str], None]
 
 
+class Opened(NamedTuple):
+    """What keys opened that came after their captures."""
+
+    captures: int = 0
+    connections: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a run did. files: taken in. known: files that were in already. rows: of each table, in the whole dataset.
 
     aside: what was not taken in, with the reason. findings: by severity. failures: what rules did not look at.
-    remarks: on the dataset as a whole. faults: sentences about faults of our own while captures were read.
+    remarks: on the dataset as a whole. faults: sentences about faults of our own while captures were read. opened: how
+    many captures of earlier runs were read again for keys that came later, and of how many connections.
     """
 
     run: str | None
@@ -97,6 +107,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    opened: Opened = field(default_factory=Opened)
 
 
 def archive(
@@ -106,24 +117,73 @@ def archive(
     options: ArchiveOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> Summary:
-    """Take new captures into a dataset, which is made when it is not there.
+    """Take new captures into a dataset, which is made when it is not there; before that, read connections of earlier
+    runs again that the key logs open now. Each of both is a change of its own.
 
     progress: told what begins, in a few words. Raises DatasetError, DatasetBusy, and CaptureError when there is nothing
     to make a dataset of.
     """
-    from wirewitness.analyser.archive.decode.source import register
-
-    options = options or ArchiveOptions()
+    options, progress = options or ArchiveOptions(), progress or (lambda _: None)
+    again: Summary | None = None
     with Change.begin(_place(dataset), rebuild=options.rebuild) as change:
         options = options_as_before(options, change)
         check_state(change)
-        joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
-        plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns, joins=joins)
-        if not plan.files:
-            return _nothing_new(change, plan)
-        register(spark)
-        with going_on_from(None if change.previous is None else change.root):
-            return _Run(change, plan, spark, options, progress or (lambda _: None)).all()
+        unlocked = _unlocked(change, options)
+        if unlocked is None or not unlocked.plan.files:
+            return _with_opened(unlocked, None, _take_in(inputs, change, spark, options, progress))
+        again = _read_again(unlocked, change, spark, options, progress)
+    with Change.begin(_place(dataset)) as change:
+        return _with_opened(unlocked, again, _take_in(inputs, change, spark, options, progress))
+
+
+def _take_in(
+    inputs: Sequence[str | os.PathLike[str]],
+    change: Change,
+    spark: SparkSession,
+    options: ArchiveOptions,
+    progress: ProgressCallback,
+) -> Summary:
+    """New captures."""
+    from wirewitness.analyser.archive.decode.source import register
+
+    joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
+    plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns, joins=joins)
+    if not plan.files:
+        return _nothing_new(change, plan)
+    register(spark)
+    with going_on_from(None if change.previous is None else change.root):
+        return _Run(change, plan, spark, options, progress).all()
+
+
+def _unlocked(change: Change, options: ArchiveOptions) -> Unlocked | None:
+    """What the key logs open of earlier runs."""
+    previous, state = change.previous, change.previous_state
+    if previous is None or state is None or not options.read.keylogs:
+        return None
+    shards = options.shards + any(one.kind != "packets" and one.status == "read" for one in previous.inputs)
+    with going_on_from(change.root):
+        return find_unlocked(options.read.keylogs, state, range(shards), previous.inputs)
+
+
+def _read_again(
+    unlocked: Unlocked, change: Change, spark: SparkSession, options: ArchiveOptions, progress: ProgressCallback
+) -> Summary:
+    """Connections of earlier runs, with their keys."""
+    progress("reading again what keys open that came later")
+    with going_on_from(change.root):
+        return _Run(change, unlocked.plan, spark, options, progress, unlocked.again).all()
+
+
+def _with_opened(unlocked: Unlocked | None, again: Summary | None, taken: Summary) -> Summary:
+    """What both changes of a run did. again: of what was read again, None for nothing. taken: of new captures."""
+    missing = [] if unlocked is None else unlocked.missing
+    if again is None:
+        return replace(taken, remarks=[*missing, *taken.remarks])
+    if taken.run is None:
+        taken = replace(again, known=taken.known, aside=taken.aside)
+    else:
+        taken = replace(taken, opened=again.opened, faults=[*again.faults, *taken.faults])
+    return replace(taken, remarks=[*missing, *taken.remarks])
 
 
 def _nothing_new(change: Change, plan: Plan) -> Summary:
@@ -156,8 +216,16 @@ class _Run:
     """One run; `all` does everything."""
 
     def __init__(
-        self, change: Change, plan: Plan, spark: SparkSession, options: ArchiveOptions, progress: ProgressCallback
+        self,
+        change: Change,
+        plan: Plan,
+        spark: SparkSession,
+        options: ArchiveOptions,
+        progress: ProgressCallback,
+        again: Again | None = None,
     ) -> None:
+        """again: what is read of the files, which are in already; None for new files."""
+        self._again = again
         self._change, self._plan, self._spark = change, plan, spark
         self._options, self._progress = options, progress
         self._wanted = needed_tables(TABLES if options.tables is None else options.tables)
@@ -169,7 +237,8 @@ class _Run:
         decoded = self._decoded()
         if not self._plan.files:
             return _nothing_new(self._change, self._plan)
-        files, captures = files_read(self._plan, decoded, self._change.run)
+        new = self._again is None
+        files, captures = files_read(self._plan, decoded, self._change.run) if new else ([], [])
         self._progress("putting together what all connections tell")
         self._put_together(decoded, files)
         keep_identities(self._change.state, self._change.previous_state, captures)
@@ -178,7 +247,8 @@ class _Run:
         remark = finish_tables(job)
         remarks = [] if remark is None else [remark]
         keep_state(self._change, decoded.folders)
-        self._add_captures(captures)
+        if new:
+            self._add_captures(captures)
         self._progress("context")
         run_context(self._change, self._workers)
         severities: Mapping[str, int] = {}
@@ -194,7 +264,8 @@ class _Run:
         rows = {table: pinned.rows for table, pinned in manifest.tables.items()}
         faults = [*reading_faults(decoded.faults, captures)]
         taken = self._change.run, files, self._plan.known, self._plan.aside
-        return Summary(*taken, rows, severities, failures, remarks, faults)
+        opened = Opened() if new else Opened(len(self._plan.files), flows_again(decoded))
+        return Summary(*taken, rows, severities, failures, remarks, faults, opened)
 
     def _decoded(self) -> Decoded:
         rows = row_fields(dissectors(self._options.read.enable))
@@ -202,7 +273,15 @@ class _Run:
         previous = self._change.previous_state
         return decode_files(
             DecodeRun(
-                self._spark, self._change.run, self._plan, self._options, tables, self._work, previous, self._progress
+                self._spark,
+                self._change.run,
+                self._plan,
+                self._options,
+                tables,
+                self._work,
+                previous,
+                self._progress,
+                self._again,
             )
         )
 

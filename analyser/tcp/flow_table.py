@@ -13,7 +13,7 @@ unless a limit on the whole of all flows is reached.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -180,6 +180,19 @@ class FlowTable:
         self._taken_whole.end()
         for flow in self._flows.all():
             self._finish(flow)
+
+    def all_flows(self) -> Iterator[Flow]:
+        """Flows that have not ended, those that wait for late packets too."""
+        return self._flows.all()
+
+    def end(self, flows: Iterable[Flow]) -> None:
+        """No packets of these follow."""
+        for flow in flows:
+            self._finish(flow)
+
+    def exchange(self, others: Mapping[int, Flow]) -> None:
+        """Flows that another table has of the same packets take the places of its own. others: by first packet."""
+        self._flows.exchange(others)
 
     def remarks(self) -> list[Note]:
         """What is to be said of no single flow. Complete after `finish`."""

@@ -7,7 +7,7 @@ what memory all of them take.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -146,6 +146,17 @@ class OpenFlows:
             self._draw(flow, SHELVED_BYTES)
             del self.open[flow.index]
             self._shelf.put(flow)
+
+    def exchange(self, others: Mapping[int, Flow]) -> None:
+        """Others take the places of the flows that began with the same packets. others: by first packet."""
+        for index in [*self.open, *(one for one in self._shelf if not self._shelf.is_whole(one))]:
+            flow = self.known(index)
+            if flow.first_packet in others:
+                other = others[flow.first_packet]
+                other.index, other.pair = index, flow.pair
+                self.budget.change(flow.held_bytes, other.held_bytes)
+                self.open[index] = flow = other
+            self.put_away(flow)
 
     def count(self, flow: Flow) -> None:
         """What it holds may have changed."""

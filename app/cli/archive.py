@@ -142,7 +142,7 @@ class _Archiving:
         for failure in summary.failures:
             complain_of_failure(failure)
         complain_of_faults(summary.faults)
-        if summary.files or noting:
+        if summary.files or summary.opened.captures or noting:
             write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
         self.status = max(self.status, status_of(summary, self.output))
         return any((one.reason or "").endswith(AGAIN) for one in summary.aside)

@@ -26,6 +26,10 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
         yield f"{visible(output)}: run {int(summary.run)}"
     size = sum(one.bytes for one in summary.files)
     yield f"read       {', '.join(_read(summary))}, {size:,} bytes{_times(summary)}"
+    if summary.opened.captures:
+        captures, connections = summary.opened
+        text = f"{count(captures, 'capture')} of earlier runs by new keys: {count(connections, 'connection')}"
+        yield f"opened     {text}"
     if summary.known:
         yield f"known      {count(summary.known, 'capture')} of earlier runs"
     if summary.aside:

@@ -42,6 +42,8 @@ class Encryption:
     last one.
     alerts: level and name of the last fatal alert of each side, else of its first one. sides: what became of the
     records of client and server, one of the words above. opened: some record of either side was.
+    client_random, session_id: what keys are found by, which is no secret. tried: the kinds of secrets that were there
+    for a side that has no key, as bits (`KeyRing.kinds`).
     """
 
     sni: str | None = None
@@ -62,6 +64,9 @@ class Encryption:
     alerts: list[str | None] = field(default_factory=lambda: [None, None])
     sides: list[str | None] = field(default_factory=lambda: [None, None])
     opened: bool = False
+    client_random: bytes | None = None
+    session_id: bytes | None = None
+    tried: int = 0
 
     @property
     def decryption(self) -> str | None:

@@ -13,7 +13,7 @@ import pickle
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -41,12 +41,14 @@ AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
 _AMENDED = re.compile(r"(?:-a\d+-[0-9a-f]{8}-\d+)?(?:\.open)?\.parquet$")
 _DUPLICATE = "duplicate_of"
+NOBODY = pa.array([], pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
 class AmendJob:
     """What every task is told. changed: file with the flows that changed, sorted. topics: id -> name before and now.
-    again: FLOW of all connections that are told elsewhere. joins: seal of what is told twice, None for nothing."""
+    again: FLOW of all connections that are told elsewhere. joins: seal of what is told twice, None for nothing. gone:
+    FLOW of connections that were read again, sorted: rows of earlier runs make way for new ones."""
 
     root: FolderPath
     staging: FolderPath
@@ -55,6 +57,7 @@ class AmendJob:
     topics: Mapping[str, tuple[str | None, str | None]]
     again: pa.Array
     joins: str | None = None
+    gone: pa.Array = field(default_factory=lambda: NOBODY)
 
 
 class Unit(NamedTuple):
@@ -102,14 +105,16 @@ def amend_part(seal: str, unit: Unit) -> Amended | None:
     job, changed, joins = _job(seal)
     part, told = unit.part, None if joins is None else joins.of(made=unit.made)
     flows = changed.filter(differ(changed, facts_of(part.table))).combine_chunks()
+    gone = job.gone
     if unit.made:
-        flows = flows.slice(0, 0)
+        flows, gone = flows.slice(0, 0), NOBODY
     place = job.staging if unit.made else job.root
     path = file_in(place / part.path)
     topics = job.topics if has_topics(part.table) and not unit.made else {}
-    if not _is_touched(path, flows.column(FLOW), topics) and (told is None or not told.touches(part.table, path)):
+    touching = pa.chunked_array([*flows.column(FLOW).chunks, gone], pa.int64()).sort()
+    if not _is_touched(path, touching, topics) and (told is None or not told.touches(part.table, path)):
         return None
-    amendment = _Amendment(part.table, flows, topics, job.again, told)
+    amendment = _Amendment(part.table, flows, topics, job.again, told, gone)
     name = amended_name(part, job.run)
     made: list[Part] = []
     for hidden in (False, True):
@@ -152,7 +157,7 @@ def _is_touched(path: FilePath, flows: pa.ChunkedArray, topics: Mapping[str, obj
 def _rows(table: str, path: FilePath, amendment: _Amendment, *, hidden: bool) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(for_parquet(path)) as file:
         for stored in file.iter_batches(_BATCH_ROWS):
-            batch = amendment.amended(from_stored(table, stored))
+            batch = amendment.amended(amendment.staying(from_stored(table, stored)))
             batch = batch.filter(pc.equal(amendment.is_hidden(batch), hidden))
             if batch.num_rows:
                 yield batch
@@ -168,13 +173,21 @@ class _Amendment:
         topics: Mapping[str, tuple[str | None, str | None]],
         again: pa.Array,
         told: ToldTwice | None = None,
+        gone: pa.Array = NOBODY,
     ) -> None:
-        """flows: those that changed, sorted by FLOW. topics: id -> name before and now. again: as in AmendJob."""
+        """flows: those that changed, sorted by FLOW. topics: id -> name before and now. again, gone: as in AmendJob."""
         self._table = table
         self._flows = flows
         self._topics = topics
         self._again = again
         self._told = told
+        self._gone = gone
+
+    def staying(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that do not make way for new ones."""
+        if not len(self._gone):
+            return batch
+        return batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._gone)))
 
     def moves_rows(self) -> bool:
         """Whether rows become hidden, or come back."""

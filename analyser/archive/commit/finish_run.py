@@ -100,7 +100,8 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
     flows, topics = pa.concat_tables([NO_CHANGES, *map(table_at, told)]), _renamed(change)
     names = {*_tables(run.enable)}
     by_joins = set() if joins is None else names
-    affected = by_joins | {
+    gone = _read_again(run)
+    affected = (names if len(gone) else by_joins) | {
         table for table in names if (topics and has_topics(table)) or any(differ(flows, facts_of(table)).to_pylist())
     }
     units = {Unit(part): part.bytes for part in change.every_part() if part.table in affected}
@@ -111,7 +112,7 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
     put_table(changed_path, flows.sort_by(FLOW))
     again = _again(run, joins)
     told_twice = None if joins is None else put_value(run.work / "joins.pickle", joins)
-    job = AmendJob(change.root, change.staging, change.run, changed_path, topics, again, told_twice)
+    job = AmendJob(change.root, change.staging, change.run, changed_path, topics, again, told_twice, gone)
     seal = put_value(run.work / "amend.pickle", job)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
@@ -131,6 +132,12 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
         change.remove(amended.old)
         change.add(*amended.new)
     return [*counting]
+
+
+def _read_again(run: FinishRun) -> pa.Array:
+    """FLOW of the connections that were read again, sorted."""
+    found = [flow for left in run.folders.values() for flow in result_of(left).again or ()]
+    return pa.array(sorted(found), pa.int64())
 
 
 def _again(run: FinishRun, joins: Joins | None) -> pa.Array:

@@ -39,6 +39,7 @@ from wirewitness.analyser.archive.decode.decode_stage import (
     Left,
     ShardFolder,
     result_of,
+    rows_of_flows,
     shard_name,
 )
 from wirewitness.analyser.base.storage.folders import FolderPath
@@ -102,10 +103,12 @@ def finish_table(job: str, shard: int, table: str) -> list[Part]:
         return _finish_flows(known, shard, settled, still_open)
     staging, made = known.job.staging, []
     if rows := known.folder.settled.get(table):
-        at = known.place / SETTLED_ROWS / rows.path.name
-        made += write_parts(table, _finished(table, batches_of(rows, at), known), staging, settled)
+        at, only = known.place / SETTLED_ROWS / rows.path.name, known.folder.again
+        batches = rows_of_flows(batches_of(rows, at), only)
+        made += write_parts(table, _finished(table, batches, known), staging, settled)
         if len(known.again):
-            hidden = _finished(table, batches_of(rows, at), known, again=True)
+            batches = rows_of_flows(batches_of(rows, at), only)
+            hidden = _finished(table, batches, known, again=True)
             made += write_parts(table, hidden, staging, settled, hidden=True)
     if rows := known.folder.open.get(table):
         batches = batches_of(rows, known.place / OPEN_ROWS / rows.path.name)
@@ -154,6 +157,9 @@ def _finish_flows(known: _Known, shard: int, settled: str, still_open: str) -> l
     new = over
     if job.previous is not None and known.folder.goes_on:
         before = kept_table(job.previous / shard_name(shard) / FLOWS_FILE, facts.schema)
+        if known.folder.again is not None:  # nothing that was written of them stays
+            read_again = pc.is_in(before.column(FLOW), pa.array(known.folder.again, pa.int64()))
+            before = before.filter(pc.invert(read_again))
         put_table(known.place / CHANGED_FILE, changed_facts(facts, before))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))

@@ -26,6 +26,7 @@ from wirewitness.analyser.archive.decode.decode_stage import (
 from wirewitness.analyser.archive.decode.fetching import ObjectLost
 from wirewitness.analyser.archive.decode.packets import DDL, RangeJob, for_tasks, read_tasks
 from wirewitness.analyser.archive.decode.range_run import ranges_of
+from wirewitness.analyser.archive.decode.read_again import Again
 from wirewitness.analyser.archive.ingest.brought import head_stats
 from wirewitness.analyser.archive.ingest.options import ArchiveOptions
 from wirewitness.analyser.archive.ingest.plan import Plan, tag_of
@@ -48,7 +49,7 @@ _LIMITS = CaptureLimits()
 
 class DecodeRun(NamedTuple):
     """What the stage needs. name: of the run. work: a folder for scratch files. tables: those with raw rows. previous:
-    the state."""
+    the state. again: the files of the plan are in already, and this is read of them; None for new files."""
 
     spark: SparkSession
     name: str
@@ -58,6 +59,7 @@ class DecodeRun(NamedTuple):
     work: FolderPath
     previous: FolderPath | None
     progress: Callable[[str], None]
+    again: Again | None = None
 
 
 class Decoded(NamedTuple):
@@ -72,7 +74,7 @@ class Decoded(NamedTuple):
 
 def decode_files(run: DecodeRun) -> Decoded:
     """Decode the files; those whose ranges cannot be read on their own are read as one. What a store does not give to
-    its end leaves the plan, which may have no files then."""
+    its end leaves the plan, which may have no files then; all do where files are read again."""
     files = len(run.plan.files)
     run.progress(f"looking through {files} capture{'' if files == 1 else 's'}")
     workers, most_tasks = OnSpark(run.spark, run.work), tasks_for(run.spark, files)
@@ -82,12 +84,12 @@ def decode_files(run: DecodeRun) -> Decoded:
         try:
             folders = _decode(run, ranges)
         except ObjectLost as lost_before:
-            run.plan.leave_out({lost_before.file: str(lost_before)}, run.name)
+            _leave_out(run, {lost_before.file: str(lost_before)})
             continue
         results = [result_of(folder) for folder in folders.values()]
         names = {file.number: file.source.name for file in run.plan.files}
         if lost := _lost(run.plan, results):
-            run.plan.leave_out(lost, run.name)
+            _leave_out(run, lost)
         else:
             decoded = _told(folders, results)
             odd = [number for number, parts in decoded.told.items() if not is_exact(parts, _LIMITS)]
@@ -113,6 +115,19 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
         later = tag_of(file.path), file.source.begins
         files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, *later))
     return files, captures
+
+
+def flows_again(decoded: Decoded) -> int:
+    """How many connections were read again."""
+    return sum(len(result_of(left).again or ()) for left in decoded.folders.values())
+
+
+def _leave_out(run: DecodeRun, lost: Mapping[int, str]) -> None:
+    """Of a connection that is read again all files are needed: a later run tries again."""
+    if run.again is None:
+        run.plan.leave_out(lost, run.name)
+    else:
+        run.plan.files.clear()
 
 
 def _lost(plan: Plan, results: Iterable[ShardFolder]) -> dict[int, str]:
@@ -150,7 +165,8 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Left
     paths = {file.number: file.path for file in run.plan.files}
     secrets = _with_secrets(run.plan)
     brokers = BrokerShard(options.shards, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
-    job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
+    places = run.work, paths, run.tables, _sendable(options.read), run.previous
+    job = DecodeJob(*places, secrets, brokers, run.again)
     seal = put_value(run.work / "decode.pickle", job)
     numbers = run.spark.range(0, len(tasks), 1, len(tasks))
     packets = numbers.mapInArrow(partial(read_tasks, tasks), DDL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby
@@ -27,6 +28,7 @@ from wirewitness.analyser.archive.dataset.state_files import going_on_from, kept
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.fetching import ObjectLost, with_stretches
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeResult, from_batch
+from wirewitness.analyser.archive.decode.read_again import Again, read_again
 from wirewitness.analyser.archive.decode.shard_decoder import ShardDecoder
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from wirewitness.analyser.archive.ingest.brought import head_stats
@@ -49,6 +51,8 @@ from wirewitness.dissectors.registry import dissectors
 
 SETTLED_ROWS, OPEN_ROWS = "settled", "open"
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"
+# Connections whose keys are not there, and what these would be found by (LOCKED).
+LOCKED_FILE = "locked.arrow"
 # Whether a flow was over before its shard's packets were, so that no later packet adds to it.
 ENDED = "_ended"
 RESULTS = pa.schema([("shard", pa.int32()), ("folder", pa.string()), ("result", pa.string())])
@@ -70,7 +74,7 @@ class DecodeJob:
 
     work: folder for what the tasks write. paths: where the file of each number is. previous: the state of the previous
     run, None for none. secrets: captures that bring some along, for whoever decodes to read. brokers: None for
-    packets only.
+    packets only. again: the files are in already, and only what keys open now is read; None for new files.
     """
 
     work: FolderPath
@@ -80,6 +84,7 @@ class DecodeJob:
     previous: FolderPath | None
     secrets: tuple[Source, ...] = ()
     brokers: BrokerShard | None = None
+    again: Again | None = None
 
     def state_of(self, shard: int) -> FolderPath | None:
         """Where the run before left its state of this shard."""
@@ -96,7 +101,8 @@ class ShardFolder:
     """What a task leaves for one shard. goes_on: from a state of the run before. settled, open: raw rows by table,
     whose files lie in SETTLED_ROWS and OPEN_ROWS. ranges: in that of shard 0, and those of brokers' files in that of
     their shard. faults: see `Sink`. lost: file whose bytes a store does not give any more, and why; nothing else counts
-    then."""
+    then. again: the connections that were read again, by their first packets, and of `settled` only their rows count;
+    None where new files were read."""
 
     shard: int
     goes_on: bool
@@ -105,6 +111,7 @@ class ShardFolder:
     ranges: list[RangeResult] = field(default_factory=list)
     faults: Mapping[str, int] = field(default_factory=dict)
     lost: tuple[int, str] | None = None
+    again: list[int] | None = None
 
 
 class Left(NamedTuple):
@@ -151,24 +158,27 @@ def decode_shard(job: DecodeJob, shard: int, chunks: Iterable[Chunk], folder: Pa
     for path in (settled_in, open_in):
         path.mkdir(parents=True)
     ranges: list[RangeResult] = []
+    again, faults = None, Counter[str]()
     with collector_paused():
-        pipeline = Pipeline(
-            dissectors(job.options.enable), job.tables, job.options, store=RawStore(settled_in, compression="zstd")
-        )
-        for source in job.secrets:
-            pipeline.take_keys(_head(job, source))
+        pipeline = _pipeline(job, settled_in if job.again is None else open_in)
         decoder = ShardDecoder(pipeline, job.paths.__getitem__)
         previous = job.state_of(shard)
         if previous is not None:
             _resume(previous / STATE_FILE, pipeline, decoder)
-        for chunk, stretch in with_stretches(chunks, job.paths):
-            if chunk.number == NOTE and chunk.payload is not None:
-                ranges.append(pickle.loads(chunk.payload))
-            decoder.take(chunk, stretch)
-            if (own := job.broker_file(shard, chunk.file)) is not None:
-                ranges.append(_broker_file(pipeline, own, chunk.file))
-        decoder.settle_clock()
-        settled = pipeline.decoded().store.hand_over()
+        if job.again is not None:
+            fresh = _pipeline(job, settled_in)
+            again, ranges = read_again(job.again, shard, chunks, job.paths, pipeline, fresh)
+            settled = fresh.decoded().store.hand_over()
+            faults.update(fresh.decoded().faults)
+        else:
+            for chunk, stretch in with_stretches(chunks, job.paths):
+                if chunk.number == NOTE and chunk.payload is not None:
+                    ranges.append(pickle.loads(chunk.payload))
+                decoder.take(chunk, stretch)
+                if (own := job.broker_file(shard, chunk.file)) is not None:
+                    ranges.append(_broker_file(pipeline, own, chunk.file))
+            decoder.settle_clock()
+            settled = pipeline.decoded().store.hand_over()
         place = decoder.place()
         state = pipeline.suspended(lambda flows: to_table((place, flows)))
         put_kept(folder / STATE_FILE, state)
@@ -177,17 +187,27 @@ def decode_shard(job: DecodeJob, shard: int, chunks: Iterable[Chunk], folder: Pa
         pipeline.change_store(RawStore(open_in, compression="zstd"))
         pipeline.end()
     decoded = pipeline.decoded()
+    faults.update(decoded.faults)
     still_open = decoded.store.hand_over()
+    put_kept(folder / LOCKED_FILE, decoded.flows.locked())
     flows = decoded.flows_table()
     flows = flows.append_column(ENDED, pc.is_in(flows.column(FLOW), ended))
     feather.write_feather(flows, str(folder / FLOWS_FILE), compression="zstd")
     for name in NAMED_BY:
         raw = decoded.store.tables.get(name)
         kept = None if previous is None or raw is None else _told_before(previous / told_file(name), name, raw.schema)
-        _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder)
-    (folder / RESULT_FILE).write_bytes(
-        pickle.dumps(ShardFolder(shard, previous is not None, settled, still_open, ranges, dict(decoded.faults)))
-    )
+        _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder, again)
+    left = ShardFolder(shard, previous is not None, settled, still_open, ranges, dict(faults), again=again)
+    (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
+
+
+def _pipeline(job: DecodeJob, store: Path) -> Pipeline:
+    """A new one, with all keys, whose rows go to that folder."""
+    own = RawStore(store, compression="zstd")
+    pipeline = Pipeline(dissectors(job.options.enable), job.tables, job.options, store=own)
+    for source in job.secrets:
+        pipeline.take_keys(_head(job, source))
+    return pipeline
 
 
 def _head(job: DecodeJob, source: Source) -> CaptureStats:
@@ -244,12 +264,17 @@ def _telling(table: str, raw: pa.Schema) -> list[str]:
 
 
 def _write_told(
-    table: str, flows: pa.Table, told: pa.Table | None, rows: tuple[HandedOver | None, HandedOver | None], folder: Path
+    table: str,
+    flows: pa.Table,
+    told: pa.Table | None,
+    rows: tuple[HandedOver | None, HandedOver | None],
+    folder: Path,
+    again: list[int] | None,
 ) -> None:
     """What the rows of all runs tell, without connections that were seen before; and beside it, for the next run, what
-    the settled ones do. told: of the runs before. rows: settled, still open."""
+    the settled ones do. told: of the runs before. rows: settled, still open. again: see `ShardFolder`."""
     settled, still_open = rows
-    told = _different(table, told, settled)
+    told = _different(table, told, settled, again)
     if told is not None:
         put_kept(folder / told_file(table), told)
     told = _different(table, told, still_open)
@@ -263,13 +288,23 @@ def _write_told(
         pq.write_table(different, folder / f"{table}.parquet")
 
 
-def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
-    """The different raw rows of what was told before and these, in the columns that tell something."""
+def rows_of_flows(batches: Iterable[pa.RecordBatch], only: list[int] | None) -> Iterator[pa.RecordBatch]:
+    """The rows of these connections; None for all rows."""
+    flows = None if only is None else pa.array(only, pa.int64())
+    for batch in batches:
+        yield batch if flows is None else batch.filter(pc.is_in(batch.column(FLOW), flows))
+
+
+def _different(
+    table: str, told: pa.Table | None, rows: HandedOver | None, only: list[int] | None = None
+) -> pa.Table | None:
+    """The different raw rows of what was told before and these, in the columns that tell something. only: of these
+    connections; None for all."""
     if rows is None:
         return told
     names = _telling(table, rows.schema)
     schema = pa.schema([rows.schema.field(name) for name in names])
-    for batch in batches_of(rows):
+    for batch in rows_of_flows(batches_of(rows), only):
         more = pa.Table.from_batches([plain(batch, schema)])
         told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
     return told

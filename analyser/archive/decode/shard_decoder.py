@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import mmap
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from wirewitness.analyser.archive.decode.chunks import Chunk, Segments, opened, stretch_of
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeNote
@@ -21,12 +23,32 @@ from wirewitness.analyser.capture import PacketBatch
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 
 PathOf = Callable[[int], FilePath]
+Rows = npt.NDArray[np.intp]
+# Which rows of a batch are fed, told the number of its file.
+Chosen = Callable[[int, Any], Rows]
+
+
+class Before(NamedTuple):
+    """What lies before a file: packets of all files, and the clock behind them."""
+
+    packets: int
+    clock_ns: int
 
 
 class ShardDecoder:
-    """Feeds a pipeline; `path_of` tells where a file's bytes are, those of objects come with the chunks."""
+    """Feeds a pipeline; `path_of` tells where a file's bytes are, those of objects come with the chunks.
 
-    def __init__(self, pipeline: Pipeline, path_of: PathOf) -> None:
+    before: where not all files are read, what lies before each that is. chosen: which packets are fed; None for all.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        path_of: PathOf,
+        before: Mapping[int, Before] | None = None,
+        chosen: Chosen | None = None,
+    ) -> None:
+        self._before, self._chosen = before or {}, chosen
         self._pipeline = pipeline
         self._path_of = path_of
         self._file = -1
@@ -39,6 +61,11 @@ class ShardDecoder:
             self._next_range(chunk.file, RangeNote(*pickle.loads(chunk.head)))
             return
         segments = opened(chunk, self._pipeline.endpoints)
+        if self._chosen is not None:
+            rows = self._chosen(chunk.file, segments.batch)
+            if not len(rows):
+                return
+            segments = segments._replace(batch=segments.batch.chosen(rows), clock=segments.clock[rows])
         batch = segments.batch
         if stretch is not None:
             batch = _moved(batch, stretch, chunk.start)
@@ -62,6 +89,9 @@ class ShardDecoder:
         if file != self._file:
             self._packets_before += self._file_packets
             self._file, self._file_packets = file, 0
+            if (before := self._before.get(file)) is not None:
+                self._packets_before = before.packets
+                self._next_clock_ns = max(self._next_clock_ns, before.clock_ns)
             self._pipeline.next_file(file, self._packets_before)
         self._file_packets += note.packets
         self._clock_ns = max(self._clock_ns, self._next_clock_ns)

@@ -22,6 +22,7 @@ from wirewitness.analyser.tcp.complete_flows import NO_PROTOCOL, Flags, Ints, Wh
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.tcp import MASK
 from wirewitness.analyser.tcp.two_points import Delays, Seen, duplicates
+from wirewitness.dissectors.core.encryption import NO_KEY
 from wirewitness.dissectors.registry import USUAL_PORTS
 
 # Rows of `flows` of connections that were taken whole, in columns: the same as `flow_row` makes of one.
@@ -118,11 +119,12 @@ def _of_resets(flows: WholeFlows) -> dict[str, pa.Array]:
     }
 
 
-def seen_columns(flows: WholeFlows) -> list[Ints]:
+def seen_columns(flows: WholeFlows) -> list[Ints | pa.Array]:
     """Pair, first sequence numbers and sizes of the streams of the low and the high endpoint; see `FlowRecords`."""
     low, sides = flows.client_is_low, flows.sides
     starts = _by_end((sides.isn + 1) & _MASK, low)
-    return [flows.pair, *_by_end(sides.isn, low), *starts, *_by_end(sides.size, low)]
+    numbers = [flows.pair, *_by_end(sides.isn, low), *starts, *_by_end(sides.size, low)]
+    return [*numbers, *(pa.nulls(len(flows), field.type) for field in _LOCKED)]
 
 
 _MASK = (1 << 32) - 1
@@ -173,7 +175,20 @@ def _array(values: Sequence[Any] | Ints | pa.Array, kind: pa.DataType) -> pa.Arr
 
 
 _CHUNK_ROWS = 4096
-_SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])
+_TWO_POINTS = ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")
+# Of a connection without a key: its last packet, what keys are found by, and the kinds of those that were there.
+_LOCKED = pa.schema(
+    [
+        ("last_packet", pa.int64()),
+        ("client_random", pa.binary()),
+        ("session_id", pa.binary()),
+        ("tried", pa.int64()),
+    ]
+)
+_SEEN = pa.schema([*((name, pa.int64()) for name in _TWO_POINTS), *_LOCKED])
+_UNLOCKED = (None,) * len(_LOCKED)
+# Connections that a key may open, were it there: FLOW and the same.
+LOCKED = pa.schema([(FLOW, pa.int64()), *_LOCKED])
 
 
 class FlowRecords:
@@ -185,7 +200,7 @@ class FlowRecords:
         self.forgotten = 0
         self._endpoints = endpoints
         self._rows: list[dict[str, Any]] = []
-        self._seen: list[tuple[int, ...]] = []
+        self._seen: list[tuple[int | bytes | None, ...]] = []
         self._first_packets: list[int] = []
         self._logged_rows: list[dict[str, Any]] = []
         self._first_lines: list[int] = []
@@ -200,7 +215,7 @@ class FlowRecords:
         high, low = flow.halves
         isns = tuple(-1 if half.isn is None else half.isn & MASK for half in (low, high))
         starts = tuple(half.base & MASK for half in (low, high))
-        self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes))
+        self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes, *_locked(flow)))
         if len(self._rows) >= _CHUNK_ROWS:
             self._pack()
 
@@ -217,7 +232,8 @@ class FlowRecords:
         for first in range(0, len(flows), _CHUNK_ROWS):
             some = flows.chosen(np.arange(first, min(first + _CHUNK_ROWS, len(flows))))
             self._batches.append(whole_rows(some, self._endpoints))
-            self._seen_batches.append(pa.record_batch([pa.array(c) for c in seen_columns(some)], schema=_SEEN))
+            columns = [c if isinstance(c, pa.Array) else pa.array(c) for c in seen_columns(some)]
+            self._seen_batches.append(pa.record_batch(columns, schema=_SEEN))
             self._first_packets += some.first_packet.tolist()
 
     def forget(self, before_ns: int, most: int) -> None:
@@ -244,9 +260,43 @@ class FlowRecords:
         self._pack()
         keys = pa.array(self._first_packets, pa.int64())
         table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
-        seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys)
-        table = self._with_duplicates(_by_first_packet(table), _by_first_packet(seen))
+        table = self._with_duplicates(_by_first_packet(table), _by_first_packet(self._all_seen()))
         return table if not self._first_lines else _by_first_packet(pa.concat_tables([table, self._logged_table()]))
+
+    def locked(self) -> pa.Table:
+        """The ended connections whose keys are not there, with what these are found by (LOCKED)."""
+        seen = self._all_seen()
+        return seen.filter(pc.is_valid(seen.column("client_random"))).select(LOCKED.names)
+
+    def pairs(self) -> dict[int, int]:
+        """The pair of each ended flow, by its first packet."""
+        seen = self._all_seen()
+        return dict(zip(seen.column(FLOW).to_pylist(), seen.column("pair").to_pylist(), strict=True))
+
+    def replace(self, other: FlowRecords, flows: Sequence[int]) -> None:
+        """These flows, which have ended here and there, are as `other` has them. The pairs are those of here."""
+        other._pack()
+        self._pack()
+        theirs = pa.Table.from_batches(other._batches, arrow_schema("flows")), other._all_seen()
+        places = {first: place for place, first in enumerate(other._first_packets)}
+        start = 0
+        for number, batch in enumerate(self._batches):
+            own = self._first_packets[start : start + batch.num_rows]
+            start += batch.num_rows
+            wanted = {*own} & {*flows}
+            if not wanted:
+                continue
+            rows = [places[first] + len(own) if first in wanted else place for place, first in enumerate(own)]
+            seen = self._seen_batches[number]
+            self._batches[number] = _taken(batch, theirs[0], rows)
+            mixed = _taken(seen, theirs[1].select(_SEEN.names), rows)
+            self._seen_batches[number] = mixed.set_column(0, _SEEN.field(0), seen.column(0))
+
+    def _all_seen(self) -> pa.Table:
+        """What is kept of ended flows beside their rows, with FLOW."""
+        self._pack()
+        seen = pa.Table.from_batches(self._seen_batches, _SEEN)
+        return seen.append_column(FLOW, pa.array(self._first_packets, pa.int64()))
 
     def let_go(self) -> None:
         """Of the rows, which somebody has as a table; which flows they were is still known."""
@@ -262,7 +312,7 @@ class FlowRecords:
         if self.delays is None or not self._endpoints.has_encapsulations:
             return table
         columns = [pc.cast(table.column(name), pa.int64()).to_pylist() for name in ("ts_first", "ts_last", "gap_bytes")]
-        numbers = zip(*columns, *(column.to_pylist() for column in seen.select(_SEEN.names).columns), strict=True)
+        numbers = zip(*columns, *(column.to_pylist() for column in seen.select(_TWO_POINTS).columns), strict=True)
         flows = [
             Seen(row, pair, self._endpoints[pair][:4], first, last, (i0, i1), (s0, s1), (n0, n1), gaps)
             for row, (first, last, gaps, pair, i0, i1, s0, s1, n0, n1) in enumerate(numbers)
@@ -283,7 +333,8 @@ class FlowRecords:
         if self._rows:
             self._batches.append(pa.RecordBatch.from_pylist(self._rows, schema=arrow_schema("flows")))
             columns = zip(*self._seen, strict=True)
-            self._seen_batches.append(pa.record_batch([pa.array(c, pa.int64()) for c in columns], schema=_SEEN))
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, _SEEN, strict=True)]
+            self._seen_batches.append(pa.record_batch(arrays, schema=_SEEN))
             self._rows.clear()
             self._seen.clear()
 
@@ -291,6 +342,21 @@ class FlowRecords:
         if self._logged_rows:
             self._logged_batches.append(pa.RecordBatch.from_pylist(self._logged_rows, schema=arrow_schema("flows")))
             self._logged_rows.clear()
+
+
+def _locked(flow: Flow) -> tuple[int | bytes | None, ...]:
+    """The columns of _LOCKED; nothing where a key is there, or would not do."""
+    known = flow.encryption
+    if known is None or known.client_random is None or known.decryption != NO_KEY:
+        return _UNLOCKED
+    return flow.last_packet, known.client_random, known.session_id, known.tried
+
+
+def _taken(batch: pa.RecordBatch, more: pa.Table, rows: Sequence[int]) -> pa.RecordBatch:
+    """Rows of a batch and of what comes behind it."""
+    both = pa.concat_tables([pa.Table.from_batches([batch]), more])
+    (found,) = both.take(pa.array(rows, pa.int64())).combine_chunks().to_batches()
+    return found
 
 
 def _by_first_packet(flows: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ live capture and archives differ only in who feeds the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -185,6 +185,25 @@ class Pipeline:
             for flow in self._flows.open_flows():
                 if isinstance(flow.decoder, FlowDecoder):
                     flow.decoder.use(self._keys.carriers)
+
+    def pairs_of(self, flows: Collection[int]) -> dict[int, int]:
+        """The pairs of those of these flows that are known, by their first packets."""
+        known = self._records.pairs() | {flow.first_packet: flow.pair for flow in self._flows.all_flows()}
+        return {first: known[first] for first in flows if first in known}
+
+    def exchange(self, other: Pipeline, flows: Collection[int]) -> list[int]:
+        """Let what `other`, which was fed all packets of these flows again, knows of them take the place of what is
+        known here; which of the flows it has, by their first packets. What has ended here ends there."""
+        ended = {*self._records.first_packets} & {*flows}
+        still = {flow.first_packet: flow for flow in other._flows.all_flows()}
+        other._flows.end(still[first] for first in ended if first in still)
+        other._end_batch()
+        over = ended & {*other._records.first_packets}
+        self._records.replace(other._records, [*over])
+        open_here = {flow.first_packet for flow in self._flows.all_flows()} & {*flows}
+        going_on = {first: still[first] for first in open_here if first in still and not still[first].finished}
+        self._flows.exchange(going_on)
+        return sorted({*over, *going_on})
 
     def change_store(self, store: RawStore) -> None:
         """Rows that follow go to another store; what came so far must have been handed over."""

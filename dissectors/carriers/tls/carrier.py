@@ -61,6 +61,8 @@ def _opening(client: bytes, server: bytes) -> Opening | None:
         retried=retried,
         early_data=None if asked.early_data else False,
         early_data_offered=asked.early_data,
+        client_random=asked.random,
+        session_id=answered.session_id,
     )
     return Opening((0, 0), answered.alpn, "", (), None, facts, found)
 

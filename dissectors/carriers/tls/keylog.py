@@ -93,6 +93,11 @@ class KeyRing:
         key = bytes([kind]) + found_by
         return self._new.get(key) or self._old.get(key, ())
 
+    def kinds(self, random: bytes, session_id: bytes) -> int:
+        """The kinds of secrets that there are for a connection, as bits: more of them may open what some did not."""
+        found = sum(1 << kind for kind in _LABELS.values() if self.secrets(kind, random))
+        return found | (1 << SESSION if session_id and self.secrets(SESSION, session_id) else 0)
+
 
 def lines_of(ring: KeyRing, hellos: Hellos) -> list[bytes]:
     """The lines of a log that open the connection which begins with these hellos; none where the ring has no secret."""

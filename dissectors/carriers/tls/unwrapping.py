@@ -194,7 +194,10 @@ class TlsUnwrapper:
         self._buffer.clear()
 
     def _note(self, state: str) -> None:
-        self._facts.sides[self._direction] = state
+        facts = self._facts
+        facts.sides[self._direction] = state
+        if state == NO_KEY and self._ring is not None and facts.client_random is not None:
+            facts.tried |= self._ring.kinds(facts.client_random, facts.session_id or b"")
 
     def _read(self) -> None:
         """All whole records of the buffer."""

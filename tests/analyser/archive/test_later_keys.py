@@ -1,0 +1,90 @@
+"""Keys that come after their captures: the dataset is what it would be had they been there from the beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import wirewitness
+from tests.conftest import SAMPLES
+from tests.support.archived import differences
+from tests.support.packets import Captured, pcap
+from tests.support.rotated import rotated
+from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
+from tests.support.two_points import at_two_points
+from tests.support.wire import packets_of
+from wirewitness.analyser.archive import run as run_module
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.ingest.brought import head_stats
+from wirewitness.analyser.archive.run import ArchiveOptions, Opened, Summary, archive
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.capture import open_captures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TLS = SAMPLES / "tls" / "kafka_tls.pcapng"
+NO_KEYS = ReadOptions()
+# Other names of runs stand in them.
+OF_RUNS = {"findings_history"}
+
+
+def keys_of(capture: Path, folder: Path) -> Path:
+    """The key log that a sample brings along, as a file of its own."""
+    (source,) = open_captures([capture])
+    keylog = folder / "keys.log"
+    keylog.write_bytes(b"".join(secret.data for secret in head_stats(source).secrets))
+    return keylog
+
+
+def taken(spark: SparkSession, captures: Sequence[Path], root: Path, read: ReadOptions) -> Summary:
+    summary = archive(captures, root, spark, ArchiveOptions(shards=3, range_bytes=20_000, read=read))
+    assert (summary.aside, summary.failures, summary.faults) == ([], [], [])
+    return summary
+
+
+def decryption(root: Path) -> set[str | None]:
+    with wirewitness.read(root, tables=["flows"]) as kept:
+        return set(kept.table("flows").tls_decryption)
+
+
+def differing(one: Path, other: Path) -> list[str]:
+    """Tables of two datasets that are not the same, row by row."""
+    with wirewitness.read(one) as first, wirewitness.read(other) as second:
+        assert first.tables() == second.tables()
+        return [name for name in first.tables() if name not in OF_RUNS
+                and not first.arrow(name).equals(second.arrow(name))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "runs"), [(1, 1), (6, 3)])
+def test_keys_that_come_later_open_what_was_archived(spark: SparkSession, files: int, runs: int, tmp_path: Path) -> None:
+    captures = rotated(packets_of(TLS), tmp_path / "captures", files)
+    captures.sort(key=lambda path: open_captures([path])[0].first_ns or 0)
+    keylog = keys_of(TLS, tmp_path)
+    read, later, at_once = ReadOptions(keylogs=(str(keylog),)), tmp_path / "later", tmp_path / "at-once"
+    for run in range(runs):
+        known = captures[: files * (run + 1) // runs]
+        taken(spark, known, later, NO_KEYS)
+        taken(spark, known, at_once, read)
+    assert differences(later, captures) == []
+    assert decryption(later) == {"no key"}
+    summary = taken(spark, captures, later, read)
+    assert (summary.files, summary.known) == ([], files)
+    with wirewitness.read(later, tables=["flows"]) as kept:
+        assert summary.opened == Opened(files, kept.arrow("flows").num_rows)
+    assert decryption(later) == {"decrypted"}
+    assert differences(later, captures, read) == []
+    assert differing(later, at_once) == []
+    before = Dataset.open(later).manifest
+    summary = taken(spark, captures, later, read)
+    assert (summary.run, summary.opened) == (None, Opened())
+    assert Dataset.open(later).manifest == before
+    written = b"".join(path.read_bytes() for path in later.rglob("*") if path.is_file())
+    for line in keylog.read_bytes().splitlines():
+        if not line.startswith(b"#"):
+            secret = line.split()[2]
+            assert secret not in written
+            assert bytes.fromhex(secret.decode()) not in written
