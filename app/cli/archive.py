@@ -91,8 +91,8 @@ def archive(
 
     INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, a pattern in
     quotes, or an address in an object store, which means all that is below it. Files that the dataset already
-    holds are passed over, so the same command takes in what is new; connections go on over files and runs. A run that
-    is killed leaves the dataset as it was.
+    holds are passed over, so the same command takes in what is new; connections go on over files and runs. What
+    --keylog opens of earlier runs is read again. A run that is killed leaves the dataset as it was.
 
     \b
     Examples:

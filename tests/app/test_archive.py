@@ -16,7 +16,7 @@ from tests.app.program import run
 from tests.conftest import SAMPLES
 from wirewitness.analyser.archive.dataset.dataset import InputFile
 from wirewitness.analyser.archive.ingest.arriving import GROWING, is_open_for_writing
-from wirewitness.analyser.archive.run import Summary
+from wirewitness.analyser.archive.run import Opened, Summary
 from wirewitness.analyser.archive.spark.session import cause_of
 from wirewitness.analyser.engine.rules.running import Failure
 from wirewitness.app.cli.archive_result import complaints, result_lines, status_of
@@ -143,6 +143,17 @@ def test_a_file_that_was_read_in_part() -> None:
         "findings   1 critical, 2 warning",
     ]
     assert next(complaints(Summary(None, [broken]), "d")) == "cannot read all of a.pcap: record 8 is damaged."
+
+
+def test_captures_that_new_keys_opened_are_one_line() -> None:
+    told = [*result_lines(Summary("000002", known=3, opened=Opened(2, 14)), "d")]
+    assert told[:4] == [
+        "d: run 2",
+        "read       0 captures, 0 packets, 0 bytes",
+        "opened     2 captures of earlier runs by new keys: 14 connections",
+        "known      3 captures of earlier runs",
+    ]
+    assert not any("opened" in line for line in result_lines(Summary("000002"), "d"))
 
 
 def test_a_fault_of_a_run_shows_in_its_status() -> None:

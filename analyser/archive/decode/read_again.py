@@ -65,7 +65,7 @@ class _Wanted:
 
     def __init__(self, flows: Mapping[int, int], kept: Pipeline, fresh: Pipeline) -> None:
         known = kept.pairs_of(flows)
-        pairs = np.array([*known.values()], np.int64)
+        pairs = np.array([*known.values()], np.int32)
         own = fresh.endpoints.known_as(*kept.endpoints.keys(pairs)) if len(pairs) else pairs
         found: dict[int, list[tuple[int, int]]] = {}
         for pair, first in sorted(zip(own.tolist(), known, strict=True)):

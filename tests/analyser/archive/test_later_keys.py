@@ -11,9 +11,8 @@ import pytest
 import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.archived import differences
-from tests.support.packets import Captured, pcap
 from tests.support.rotated import rotated
-from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
+from tests.support.tls_twin import TLS_12, Sides, twin
 from tests.support.two_points import at_two_points
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive import run as run_module
@@ -60,7 +59,9 @@ def differing(one: Path, other: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("files", "runs"), [(1, 1), (6, 3)])
-def test_keys_that_come_later_open_what_was_archived(spark: SparkSession, files: int, runs: int, tmp_path: Path) -> None:
+def test_keys_that_come_later_open_what_was_archived(
+    spark: SparkSession, files: int, runs: int, tmp_path: Path
+) -> None:
     captures = rotated(packets_of(TLS), tmp_path / "captures", files)
     captures.sort(key=lambda path: open_captures([path])[0].first_ns or 0)
     keylog = keys_of(TLS, tmp_path)
@@ -88,3 +89,55 @@ def test_keys_that_come_later_open_what_was_archived(spark: SparkSession, files:
             secret = line.split()[2]
             assert secret not in written
             assert bytes.fromhex(secret.decode()) not in written
+
+
+def test_only_the_captures_that_keys_open_are_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Others are not even there any more. One connection goes on in a capture that comes together with the keys; each
+    was seen at two points, so half of all rows count for nobody."""
+    foreign, _ = twin(packets_of(SAMPLES / "mongo_healthy.pcapng"), Sides(TLS_12))
+    clear = packets_of(SAMPLES / "mqtt_faults.pcapng")
+    others = [*rotated(clear, tmp_path / "clear", 1), *rotated(foreign, tmp_path / "foreign", 2)]
+    captures = sorted(rotated(at_two_points(packets_of(TLS), packets_of(TLS)), tmp_path / "captures", 3),
+                      key=lambda path: open_captures([path])[0].first_ns or 0)  # fmt: skip
+    read, root = ReadOptions(keylogs=(str(keys_of(TLS, tmp_path)),)), tmp_path / "dataset"
+    taken(spark, [*others, *captures[:2]], root, NO_KEYS)
+    contents = {path: path.read_bytes() for path in others}
+    for path in others:
+        path.unlink()
+    summary = taken(spark, captures, root, read)
+    assert ([one.path for one in summary.files], summary.known) == ([str(captures[2])], 2)
+    assert (summary.opened.captures, summary.remarks) == (2, [])
+    for path, content in contents.items():
+        path.write_bytes(content)
+    assert decryption(root) == {None, "no key", "decrypted"}
+    assert "messages" in Dataset.open(root).manifest.hidden
+    assert differences(root, [*others, *captures], read) == []
+
+
+def test_a_run_that_fails_leaves_the_dataset_as_it_was(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (capture,) = rotated(packets_of(SAMPLES / "tls" / "mongo_tls.pcapng"), tmp_path / "captures", 1)
+    read = ReadOptions(keylogs=(str(keys_of(SAMPLES / "tls" / "mongo_tls.pcapng", tmp_path)),))
+    root = tmp_path / "dataset"
+    taken(spark, [capture], root, NO_KEYS)
+    before = Dataset.open(root).manifest
+    elsewhere = capture.rename(tmp_path / "moved.pcap")
+    summary = archive([elsewhere], root, spark, ArchiveOptions(shards=3, read=read))
+    assert (summary.run, summary.opened) == (None, Opened())
+    assert summary.remarks == [
+        f"{capture} is not there as it was taken in: connections in it that the keys open stay encrypted."
+    ]
+    elsewhere.rename(capture)
+    with monkeypatch.context() as broken:
+
+        def fails(*_: object) -> None:
+            raise InterruptedError("in between")
+
+        broken.setattr(run_module, "run_aggregates", fails)
+        with pytest.raises(InterruptedError):
+            archive([capture], root, spark, ArchiveOptions(shards=3, read=read))
+    assert Dataset.open(root).manifest == before
+    assert differences(root, [capture]) == []
+    assert taken(spark, [capture], root, read).opened == Opened(1, before.rows("flows"))
+    assert differences(root, [capture], read) == []
