@@ -31,6 +31,7 @@ from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, d
 from wirewitness.analyser.archive.decode.decode_stage import LOCKED_FILE, STATE_FILE, Left, shard_name, told_file
 from wirewitness.analyser.archive.decode.read_again import Again
 from wirewitness.analyser.archive.decode.unlocked import Unlocked, find_unlocked
+from wirewitness.analyser.archive.ingest.arriving import AGAIN
 from wirewitness.analyser.archive.ingest.options import SHARDS, ArchiveOptions, options_as_before, settings_of
 from wirewitness.analyser.archive.ingest.plan import Plan, plan_files
 from wirewitness.analyser.archive.spark.workers import OnSpark
@@ -39,6 +40,7 @@ from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, fol
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, captures_table, reading_faults
+from wirewitness.analyser.decoding.run.keys import Keys
 from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
@@ -160,16 +162,20 @@ def _unlocked(change: Change, options: ArchiveOptions) -> Unlocked | None:
     previous, state = change.previous, change.previous_state
     if previous is None or state is None or not options.read.keylogs:
         return None
+    ring = Keys(options.read.keylogs).ring
     shards = options.shards + any(one.kind != "packets" and one.status == "read" for one in previous.inputs)
     with going_on_from(change.root):
-        return find_unlocked(options.read.keylogs, state, range(shards), previous.inputs)
+        return find_unlocked(ring, state, range(shards), previous.inputs)
 
 
 def _read_again(
     unlocked: Unlocked, change: Change, spark: SparkSession, options: ArchiveOptions, progress: ProgressCallback
 ) -> Summary:
     """Connections of earlier runs, with their keys."""
+    from wirewitness.analyser.archive.decode.source import register
+
     progress("reading again what keys open that came later")
+    register(spark)
     with going_on_from(change.root):
         return _Run(change, unlocked.plan, spark, options, progress, unlocked.again).all()
 
@@ -177,6 +183,8 @@ def _read_again(
 def _with_opened(unlocked: Unlocked | None, again: Summary | None, taken: Summary) -> Summary:
     """What both changes of a run did. again: of what was read again, None for nothing. taken: of new captures."""
     missing = [] if unlocked is None else unlocked.missing
+    if again is not None and again.run is None:
+        missing = [*missing, f"captures that keys open now could not be read to their ends: {AGAIN}"]
     if again is None:
         return replace(taken, remarks=[*missing, *taken.remarks])
     if taken.run is None:

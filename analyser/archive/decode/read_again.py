@@ -50,10 +50,12 @@ def read_again(
     on. Others may begin on the same endpoints: their rows are in the store, too. ObjectLost."""
     flows = asked.flows.get(shard, {})
     ranges: list[RangeResult] = []
+    if not flows:
+        told = (chunk.payload for chunk in chunks if chunk.number == NOTE and chunk.payload is not None)
+        return ReadAgain([], [*map(pickle.loads, told)])
     wanted = _Wanted(flows, kept, fresh)
     decoder = ShardDecoder(fresh, paths.__getitem__, asked.before, wanted.rows)
-    needed = (chunk for chunk in chunks if flows or chunk.number == NOTE)
-    for chunk, stretch in with_stretches(needed, paths):
+    for chunk, stretch in with_stretches(chunks, paths):
         if chunk.number == NOTE and chunk.payload is not None:
             ranges.append(pickle.loads(chunk.payload))
         decoder.take(chunk, stretch)

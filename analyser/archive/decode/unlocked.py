@@ -1,6 +1,6 @@
 """Which connections of a dataset keys open that came after their captures, and the captures to read again for them.
 
-In: the key logs of a run, the manifest, and what the state keeps of connections without a key: what their keys are
+In: the keys of a run, the manifest, and what the state keeps of connections without a key: what their keys are
 found by. Out: connections and captures, and nothing that is secret. A capture that is not needed is not looked at.
 """
 
@@ -17,10 +17,10 @@ from wirewitness.analyser.archive.decode.decode_stage import LOCKED_FILE, shard_
 from wirewitness.analyser.archive.decode.read_again import Again
 from wirewitness.analyser.archive.decode.shard_decoder import Before
 from wirewitness.analyser.archive.ingest.plan import Plan, PlannedFile
+from wirewitness.analyser.base.storage.address import address_of, local_path
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.capture import CaptureError, open_captures
 from wirewitness.analyser.decoding.run.flow_records import LOCKED
-from wirewitness.analyser.decoding.run.keys import Keys
 from wirewitness.dissectors.carriers.tls.keylog import KeyRing
 from wirewitness.dissectors.core.model import split_packet
 
@@ -36,11 +36,10 @@ class Unlocked:
 
 
 def find_unlocked(
-    keylogs: Sequence[str], state: FolderPath, shards: Iterable[int], inputs: Iterable[InputFile]
+    ring: KeyRing, state: FolderPath, shards: Iterable[int], inputs: Iterable[InputFile]
 ) -> Unlocked | None:
     """None where the keys open nothing. shards: all that the state has, that of brokers' files too. inputs: of the
-    manifest. CaptureError for a key log that cannot be read; DatasetError."""
-    ring = Keys(keylogs).ring
+    manifest. DatasetError."""
     held = [one for one in inputs if one.status == "read"]
     flows = {shard: own for shard in shards if (own := _opened(ring, state / shard_name(shard) / LOCKED_FILE))}
     files = {number for own in flows.values() for one in own.items() for number in _files(one, held)}
@@ -83,6 +82,8 @@ def _files(span: tuple[int, int], held: Sequence[InputFile]) -> list[int]:
 def _source(number: int, known: InputFile) -> PlannedFile | None:
     """The capture, where it is as it was taken in."""
     try:
+        if address_of(known.path) is None and not local_path(known.path).is_file():
+            return None
         (source,) = open_captures([known.path])
         if source.path is None or content_key(source.path) != known.key:
             return None

@@ -6,7 +6,7 @@ In: ended flows, in any order. Out: the registered table with each flow's first 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -268,9 +268,10 @@ class FlowRecords:
         seen = self._all_seen()
         return seen.filter(pc.is_valid(seen.column("client_random"))).select(LOCKED.names)
 
-    def pairs(self) -> dict[int, int]:
-        """The pair of each ended flow, by its first packet."""
+    def pairs(self, flows: Collection[int]) -> dict[int, int]:
+        """The pairs of those of these flows that have ended, by their first packets."""
         seen = self._all_seen()
+        seen = seen.filter(pc.is_in(seen.column(FLOW), pa.array([*flows], pa.int64())))
         return dict(zip(seen.column(FLOW).to_pylist(), seen.column("pair").to_pylist(), strict=True))
 
     def replace(self, other: FlowRecords, flows: Sequence[int]) -> None:

@@ -188,8 +188,8 @@ class Pipeline:
 
     def pairs_of(self, flows: Collection[int]) -> dict[int, int]:
         """The pairs of those of these flows that are known, by their first packets."""
-        known = self._records.pairs() | {flow.first_packet: flow.pair for flow in self._flows.all_flows()}
-        return {first: known[first] for first in flows if first in known}
+        still = (flow for flow in self._flows.all_flows() if flow.first_packet in flows)
+        return self._records.pairs(flows) | {flow.first_packet: flow.pair for flow in still}
 
     def exchange(self, other: Pipeline, flows: Collection[int]) -> list[int]:
         """Let what `other`, which was fed all packets of these flows again, knows of them take the place of what is

@@ -47,7 +47,7 @@ def taken(spark: SparkSession, captures: Sequence[Path], root: Path, read: ReadO
 
 def decryption(root: Path) -> set[str | None]:
     with wirewitness.read(root, tables=["flows"]) as kept:
-        return set(kept.table("flows").tls_decryption)
+        return {*kept.arrow("flows").column("tls_decryption").to_pylist()}
 
 
 def differing(one: Path, other: Path) -> list[str]:

@@ -32,7 +32,9 @@ from wirewitness.analyser.archive.ingest.ranges import Range
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source, open_captures
 from wirewitness.analyser.decoding.rows.rows_file import HandedOver, batches_of
+from wirewitness.analyser.decoding.run.keys import Keys
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.dissectors.carriers.tls.keylog import KeyRing
 from wirewitness.dissectors.core.model import split_packet
 
 SHARD = 0
@@ -101,6 +103,11 @@ class Case:
         self.keylog.write_bytes(sides.keylog)
         self.read = ReadOptions(keylogs=(str(self.keylog),))
 
+    @property
+    def ring(self) -> KeyRing:
+        """What the key log has now."""
+        return Keys(self.read.keylogs).ring
+
     def run(self, name: str, first: int, until: int, read: ReadOptions, before: str | None = None) -> Path:
         state = self.folder / name
         decoded(state, self.captures, range(first, until), read, None if before is None else self.folder / before)
@@ -108,7 +115,7 @@ class Case:
 
     def run_again(self, name: str, before: str, taken: int) -> Path:
         """With the keys, what they open of the captures that were taken so far."""
-        unlocked = find_unlocked(self.read.keylogs, self.folder / before, [SHARD], self.inputs[:taken])
+        unlocked = find_unlocked(self.ring, self.folder / before, [SHARD], self.inputs[:taken])
         assert unlocked is not None
         numbers = [file.number for file in unlocked.plan.files]
         decoded(self.folder / name, self.captures, numbers, self.read, self.folder / before, unlocked.again)
@@ -126,7 +133,7 @@ def test_rows_and_state_are_those_of_a_run_with_keys(name: str, version: object,
     both = [all_rows(state) for state in (opened, at_once)]
     assert both[0] == both[1]
     assert sum(row.startswith("messages ") for row in both[0]) > 10
-    assert find_unlocked(case.read.keylogs, opened, [SHARD], case.inputs[:half]) is None
+    assert find_unlocked(case.ring, opened, [SHARD], case.inputs[:half]) is None
     # What was open goes on.
     rest = [case.run(f"{before}-rest", half, files, case.read, before) for before in ("opened", "at-once")]
     ends = [all_rows(state) for state in rest]
@@ -139,7 +146,7 @@ def test_only_captures_with_packets_of_the_connections_are_read_again(tmp_path: 
     lines = [line for line in case.keylog.read_bytes().splitlines() if not line.startswith(b"#")]
     last = lines[-1].split()[1]
     case.keylog.write_bytes(b"\n".join(line for line in lines if last in line) + b"\n")
-    unlocked = find_unlocked(case.read.keylogs, state, [SHARD], case.inputs)
+    unlocked = find_unlocked(case.ring, state, [SHARD], case.inputs)
     assert unlocked is not None
     ((first, behind),) = unlocked.again.flows[SHARD].items()
     assert [file.number for file in unlocked.plan.files] == [
@@ -152,7 +159,7 @@ def test_keys_of_others_open_nothing(tmp_path: Path) -> None:
     case = Case(tmp_path, "mongo_healthy", TLS_13, 2)
     state = case.run("locked", 0, 2, NO_KEYS)
     case.keylog.write_bytes(Sides(TLS_13).keylog + b"CLIENT_RANDOM " + b"ab" * 32 + b" " + b"cd" * 48 + b"\n")
-    assert find_unlocked(case.read.keylogs, state, [SHARD], case.inputs) is None
+    assert find_unlocked(case.ring, state, [SHARD], case.inputs) is None
 
 
 def test_a_part_of_the_keys_is_tried_once(tmp_path: Path) -> None:
@@ -162,7 +169,7 @@ def test_a_part_of_the_keys_is_tried_once(tmp_path: Path) -> None:
     whole = case.keylog.read_bytes()
     case.keylog.write_bytes(b"\n".join(line for line in whole.splitlines() if FEW in line) + b"\n")
     tried = case.run_again("tried", "locked", 3)
-    assert find_unlocked(case.read.keylogs, tried, [SHARD], case.inputs) is None
+    assert find_unlocked(case.ring, tried, [SHARD], case.inputs) is None
     case.keylog.write_bytes(whole)
     assert all_rows(case.run_again("opened", "tried", 3)) == all_rows(case.run("at-once", 0, 3, case.read))
 
@@ -177,7 +184,7 @@ def test_a_capture_that_is_gone_or_another_one_leaves_its_connections_as_they_ar
         path.unlink(missing_ok=True)
         if now is not None:
             path.write_bytes(now)
-        unlocked = find_unlocked(case.read.keylogs, state, [SHARD], case.inputs)
+        unlocked = find_unlocked(case.ring, state, [SHARD], case.inputs)
         assert unlocked is not None
         assert [text.startswith(f"{path} is not there as it was taken in") for text in unlocked.missing] == [True]
         spans = [(split_packet(one)[0], split_packet(last)[0]) for one, last in unlocked.again.flows[SHARD].items()]
