@@ -117,17 +117,24 @@ def test_only_the_captures_that_keys_open_are_read_again(spark: SparkSession, tm
 def test_a_run_that_fails_leaves_the_dataset_as_it_was(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (capture,) = rotated(packets_of(SAMPLES / "tls" / "mongo_tls.pcapng"), tmp_path / "captures", 1)
-    read = ReadOptions(keylogs=(str(keys_of(SAMPLES / "tls" / "mongo_tls.pcapng", tmp_path)),))
-    root = tmp_path / "dataset"
-    taken(spark, [capture], root, NO_KEYS)
+    """So does one that misses the capture; with few tables, since each run takes its time."""
+    sample = SAMPLES / "tls" / "mongo_tls.pcapng"
+    (capture,) = rotated(packets_of(sample), tmp_path / "captures", 1)
+    root, read = tmp_path / "dataset", ReadOptions(keylogs=(str(keys_of(sample, tmp_path)),))
+
+    def run(path: Path, read: ReadOptions) -> Summary:
+        return archive([path], root, spark, ArchiveOptions(shards=3, tables=("exchanges",), read=read))
+
+    def exchanges(place: Path, read: ReadOptions) -> list[str]:
+        with wirewitness.read(place, tables=["exchanges"], options=read) as analysis:
+            return [*map(repr, analysis.arrow("exchanges").to_pylist())]
+
+    run(capture, NO_KEYS)
     before = Dataset.open(root).manifest
     elsewhere = capture.rename(tmp_path / "moved.pcap")
-    summary = archive([elsewhere], root, spark, ArchiveOptions(shards=3, read=read))
-    assert (summary.run, summary.opened) == (None, Opened())
-    assert summary.remarks == [
-        f"{capture} is not there as it was taken in: connections in it that the keys open stay encrypted."
-    ]
+    summary = run(elsewhere, read)
+    text = "is not there as it was taken in: connections in it that the keys open stay encrypted."
+    assert (summary.run, summary.opened, summary.remarks) == (None, Opened(), [f"{capture} {text}"])
     elsewhere.rename(capture)
     with monkeypatch.context() as broken:
 
@@ -136,8 +143,8 @@ def test_a_run_that_fails_leaves_the_dataset_as_it_was(
 
         broken.setattr(run_module, "run_aggregates", fails)
         with pytest.raises(InterruptedError):
-            archive([capture], root, spark, ArchiveOptions(shards=3, read=read))
-    assert Dataset.open(root).manifest == before
-    assert differences(root, [capture]) == []
-    assert taken(spark, [capture], root, read).opened == Opened(1, before.rows("flows"))
-    assert differences(root, [capture], read) == []
+            run(capture, read)
+    assert (Dataset.open(root).manifest, exchanges(root, NO_KEYS)) == (before, [])
+    assert run(capture, read).opened == Opened(1, before.rows("flows"))
+    expected = exchanges(capture, read)
+    assert (exchanges(root, NO_KEYS), len(expected) > 5) == (expected, True)
