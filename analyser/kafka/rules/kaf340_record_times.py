@@ -46,11 +46,10 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
+from wirewitness.analyser.kafka.rules.time_units import UNITS, unit_of
 
 TIMES = "kafka_record_times"
 KEYS = ("cluster_id",)
-# What a millisecond is in times of that unit.
-_UNITS = {"seconds": 1e-3, "microseconds": 1e3, "nanoseconds": 1e6}
 _UNSET, _AHEAD, _BEHIND = "unset", "ahead", "behind"
 _QUARTER_MS = 15 * 60_000
 _MOST = 100
@@ -83,11 +82,7 @@ def _wrong(row: Row, steady: float) -> str | None:
     """Unset, or the unit in which the times are right."""
     if row["first_timestamp"] == row["last_timestamp"] == 0:
         return _UNSET
-    now_ms = row["ts_last"] / NS_PER_MS
-    for unit, factor in _UNITS.items():
-        if abs(row["last_timestamp"] / factor - now_ms) <= steady * now_ms:
-            return unit
-    return None
+    return unit_of(row["last_timestamp"], row["ts_last"], steady)
 
 
 def _off(row: Row, rows: Sequence[Row], off_ms: float, times_others: float, steady: float) -> str | None:
@@ -152,7 +147,7 @@ def _finding(own: Sequence[Row], kind: str, right: Sequence[Row]) -> Finding:
 def _short(kind: str, later_ms: float) -> str:
     if kind == _UNSET:
         return "are 0"
-    if kind in _UNITS:
+    if kind in UNITS:
         return f"in {kind}, not ms"
     return f"{_span(later_ms)} {'behind' if later_ms > 0 else 'in the future'}"
 
@@ -160,7 +155,7 @@ def _short(kind: str, later_ms: float) -> str:
 def _text(kind: str, later_ms: float) -> str:
     if kind == _UNSET:
         return "with timestamp 0 (1970)"
-    if kind in _UNITS:
+    if kind in UNITS:
         return f"with timestamps in {kind} instead of milliseconds"
     side = "before" if later_ms > 0 else "after"
     return f"with timestamps {_span(later_ms)} {side} the packets that carry them, steadily"

@@ -101,6 +101,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf342_no_leader,
     kaf343_partition_left_out,
     kaf344_values_go_round,
+    kaf345_asked_time_unit,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -201,4 +202,5 @@ RULES: tuple[Rule, ...] = (
     kaf342_no_leader.RULE,
     kaf343_partition_left_out.RULE,
     kaf344_values_go_round.RULE,
+    kaf345_asked_time_unit.RULE,
 )

@@ -7,6 +7,7 @@ offsets go wrong in practice, with all codes that they give.
 
 from tests.analyser.engine.rules.scenarios.faults import FAULTS
 from tests.analyser.engine.rules.scenarios.fires import FIRES as OTHER_FIRES
+from tests.analyser.engine.rules.scenarios.kafka_asked import ASKED_FIRES, ASKED_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_contents import CONTENT_FIRES, CONTENT_NEAR_MISSES
@@ -40,6 +41,7 @@ from tests.analyser.engine.rules.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 
 FIRES: list[Scenario] = [
     *OTHER_FIRES,
+    *ASKED_FIRES,
     *CHANGES_FIRES,
     *CONNECTION_FIRES,
     *ENDS_FIRES,
@@ -69,6 +71,7 @@ FIRES: list[Scenario] = [
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
+    *ASKED_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
     *CONNECTION_NEAR_MISSES,
     *ENDS_NEAR_MISSES,

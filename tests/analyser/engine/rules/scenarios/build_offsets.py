@@ -14,9 +14,9 @@ def read(seconds: float, offset: int, to: int | None = None, member: str = "m1",
     return fetch(seconds, offset, member, **{"error_code": 0, "log_start_offset": 0, **given, **more})
 
 
-def listed(seconds: float, timestamp: int, offset: int, member: str = "m1", **more: Any) -> Row:
+def listed(seconds: float, timestamp: int, offset: int | None, member: str = "m1", **more: Any) -> Row:
     """One partition of a ListOffsets answer."""
-    row = stored(seconds, offset, member, **more)
+    row = stored(seconds, 0, member, **more)
     kept = {name: value for name, value in row.items() if name not in ("group_id", "committed_offset")}
     return {**kept, "timestamp": timestamp, "offset": offset}
 
