@@ -9,19 +9,19 @@ Why it matters
 How it decides
     In the time in which the group was seen reading the topic (`kafka_fetch_ranges`), `batches_least` batches or more
     went to the partition; nobody of the group fetched it, committed it or asked for its offset. Then one of these
-    holds. The group's plan, as its leader sent it or a description told it, names partitions of the topic and never
-    this one: it is newer than what the leader knows, or its assignor leaves it out. Or the readers are no members
+    holds. The group's assignment, as its leader sent it or a description told it, names partitions of the topic and
+    never this one: it is newer than what the leader knows, or its assignor leaves it out. Or the readers are no members
     (assign), more partitions are read than left out, and somebody at another address than theirs writes it, so that
     more than one host was captured. Provisional: members learn of new partitions when they ask for metadata again.
-    Confidence high by a plan, else medium.
+    Confidence high by an assignment, else medium.
 
 False alarms
     Applications that leave partitions to another group on purpose; clients that assign partitions by hand, of which
     one that reads the rest was not captured.
 
 What it cannot tell
-    Of answers alone nothing is said. Where the plan of a group of members was not captured, another member may read the
-    partition: nothing is said. Nor of partitions that nobody writes.
+    Of answers alone nothing is said. Where the assignment of a group of members was not captured, another member may
+    read the partition: nothing is said. Nor of partitions that nobody writes.
 
 References
     metadata.max.age.ms of consumers; KafkaConsumer.assign; kafka-topics.sh --alter --partitions.
@@ -112,8 +112,8 @@ def _finding(runs: Sequence[Row], left_out: Mapping[int, Sequence[Row]], by_plan
     key = {"cluster": cluster, "group": group, "topic": topic}
     names = [partition_text(topic, partition) for partition in sorted(left_out)]
     why = (
-        "The plan of its leader names other partitions of the topic and not "
-        f"{'this one' if len(names) == 1 else 'these'}."
+        f"No member is assigned {'it' if len(names) == 1 else 'them'}: the assignment of the group's leader has other "
+        "partitions of the topic only."
         if by_plan
         else f"Its readers are no members, but take partitions by hand ({names_text(list(map(str, read)), 5)})."
     )
@@ -129,8 +129,9 @@ def _finding(runs: Sequence[Row], left_out: Mapping[int, Sequence[Row]], by_plan
         ),
         next_step=(
             "Look whether partitions were added: members learn of them after metadata.max.age.ms, or when they are "
-            "restarted. Where partitions are given by hand, list them from the topic instead of a fixed list. What was "
-            "written there waits at its beginning: mind auto.offset.reset=latest."
+            "restarted. If not, look at the group's assignor (partition.assignment.strategy), if it is one of its own. "
+            "Where partitions are given by hand, list them from the topic instead of a fixed list. What was written "
+            "there waits at its beginning: mind auto.offset.reset=latest."
         ),
         proof=Proof(
             rows[0]["ts"],

@@ -101,12 +101,36 @@ def held_back(
 
 
 def one_by_one(
-    times: int = 60, *, takes_s: float = 0.065, gap_s: float = 0.0002, way_ms: float = 60.0
-) -> dict[str, list[Row]]:
-    """A producer whose requests follow each other `gap_s` after the response before."""
+    times: int = 60, *, takes_s: float = 0.065, gap_s: float = 0.0002, way_ms: float = 60.0,
+    opens_s: float = 0.0605, follows_s: float | None = None, records: int = 5, older_s: float = 0.0,
+) -> dict[str, list[Row]]:  # fmt: skip
+    """A producer whose requests follow each other `gap_s` after the response before; opens_s: from SYN to the first
+    request. follows_s: from the first response to the next request. older_s: so much older are the records of each."""
     step = takes_s + gap_s
-    rows = [waits(1, n * step, "Produce", takes_s, exchange_id=f"k1-c{n}", request_bytes=1400) for n in range(times)]
-    return {"exchanges": rows, "kafka_connections": carried(1, handshake_ms=way_ms, requests=times)}
+    begins = opens_s + takes_s + (gap_s if follows_s is None else follows_s)
+    opening = waits(1, opens_s, "ApiVersions", takes_s, exchange_id="k1-open")
+    rows = [
+        waits(1, begins + n * step, "Produce", takes_s, exchange_id=f"k1-c{n}", request_bytes=1400)
+        for n in range(times)
+    ]
+    batches = [
+        produced(begins + n * step, n, flow="k1", exchange_id=f"k1-c{n}", records_count=records, producer_id=-1,
+                 base_timestamp=round((at(begins + n * (step - older_s)) / 1e6) - 5))
+        for n in range(times)
+    ]  # fmt: skip
+    own = carried(
+        1,
+        handshake_ms=way_ms,
+        requests=times + 1,
+        first_exchange_id="k1-open",
+        observed_until=at(begins + times * step),
+    )
+    return {"exchanges": [opening, *rows], "kafka_connections": own, "kafka_produce_batches": batches}
+
+
+def at_the_broker(**more: Any) -> dict[str, list[Row]]:
+    """The same, captured beside the broker: the way is between its response and the next request."""
+    return one_by_one(**{"takes_s": 0.002, "gap_s": 0.0605, "way_ms": 0.04, **more})
 
 
 def far_away(
@@ -135,6 +159,10 @@ WAIT_FIRES: list[Scenario] = [
     fires("KAF334", "warning", "a follower far away, the leader near", **far_away()),
     fires("KAF334", "info", "a leader far away, a replica in sync near", **far_away(leads=2)),
     fires("KAF335", "info", "each request waits for the way of the one before", **one_by_one()),
+    fires("KAF335", "warning", "with one record each, all the time", **one_by_one(records=1)),
+    fires("KAF335", "warning", "the records wait for ever longer", **one_by_one(older_s=0.04)),
+    fires("KAF335", "info", "captured beside the broker", **at_the_broker()),
+    fires("KAF335", "warning", "captured beside the broker, ever later", **at_the_broker(older_s=0.04)),
     fires("KAF333", "warning", "each record waits for fetch.max.wait.ms", **held_back()),
     fires("KAF333", "warning", "three responses, with eight batches each", **held_back(3, batches=8)),
     fires("KAF333", "info", "records wait for a quarter of a second", **held_back(written_s=0.25)),
@@ -170,6 +198,8 @@ WAIT_NEAR_MISSES: list[Scenario] = [
     silent("KAF335", "the broker takes the time", **one_by_one(takes_s=0.1)),
     silent("KAF335", "the broker is near", **one_by_one(takes_s=0.002, way_ms=1.9)),
     silent("KAF335", "forty requests", **one_by_one(40)),
+    silent("KAF335", "a timer beside the broker whose first request came late", **at_the_broker(follows_s=0.001)),
+    silent("KAF335", "a timer beside the broker", **at_the_broker(opens_s=0.001)),
     silent("KAF333", "records come just when the time is over", **held_back(written_s=0.02)),
     silent("KAF333", "one byte is enough", **held_back(min_bytes=1)),
     silent("KAF333", "enough bytes come", **held_back(records_bytes=120_000)),
