@@ -102,6 +102,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf343_partition_left_out,
     kaf344_values_go_round,
     kaf345_asked_time_unit,
+    kaf346_commits_without_effect,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -203,4 +204,5 @@ RULES: tuple[Rule, ...] = (
     kaf343_partition_left_out.RULE,
     kaf344_values_go_round.RULE,
     kaf345_asked_time_unit.RULE,
+    kaf346_commits_without_effect.RULE,
 )

@@ -7,7 +7,6 @@ offsets go wrong in practice, with all codes that they give.
 
 from tests.analyser.engine.rules.scenarios.faults import FAULTS
 from tests.analyser.engine.rules.scenarios.fires import FIRES as OTHER_FIRES
-from tests.analyser.engine.rules.scenarios.kafka_asked import ASKED_FIRES, ASKED_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_contents import CONTENT_FIRES, CONTENT_NEAR_MISSES
@@ -23,6 +22,7 @@ from tests.analyser.engine.rules.scenarios.kafka_slow import SLOW_FIRES, SLOW_NE
 from tests.analyser.engine.rules.scenarios.kafka_topics import TOPIC_FIRES, TOPIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_use import KAFKA_USE_FIRES, KAFKA_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_limits import MONGO_LIMITS_FIRES, MONGO_LIMITS_NEAR_MISSES
@@ -41,7 +41,7 @@ from tests.analyser.engine.rules.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 
 FIRES: list[Scenario] = [
     *OTHER_FIRES,
-    *ASKED_FIRES,
+    *KAFKA_USE_FIRES,
     *CHANGES_FIRES,
     *CONNECTION_FIRES,
     *ENDS_FIRES,
@@ -71,7 +71,7 @@ FIRES: list[Scenario] = [
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
-    *ASKED_NEAR_MISSES,
+    *KAFKA_USE_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
     *CONNECTION_NEAR_MISSES,
     *ENDS_NEAR_MISSES,
