@@ -209,7 +209,8 @@ _VALUES_TWICE = Table(
 
 _TOPIC_WRITERS = Table(
     "kafka_topic_writers",
-    "one row per client and topic that it writes to: how it fills its batches, and what their first records are",
+    "one row per client and topic that it writes to: how it fills its batches, their codecs, and what their first "
+        "records are",
     (
         text("exchange_id", "its first Produce to this topic"),
         ts_column("time of that request", _SOURCE),
@@ -235,6 +236,16 @@ _TOPIC_WRITERS = Table(
         time("ts_key_turned", "when they did first"),
         number("key_after", "of these batches from then on"),
         text("key_turned_exchange_id", "the Produce that did"),
+        text("first_codec", "codec of its first batch"),
+        text("last_codec", "of its last one"),
+        number("codec_turns", "times that it changed from one batch to the next", nullable=False),
+        time("ts_codec_turned", "when it did first"),
+        number("codec_after", "batches from then on"),
+        text("codec_turned_exchange_id", "the Produce that did"),
+        number("record_bytes_before", "bytes of batches for each record, until then"),
+        number("record_bytes_after", "from then on"),
+        number("batch_records_before", "records of a batch until then, median"),
+        number("batch_records_after", "from then on"),
         text("last_exchange_id", "its last Produce to this topic"),
         text("file", "file of the first Produce"),
         number("request_packet", "packet that completes it: number in its file, from 1"),

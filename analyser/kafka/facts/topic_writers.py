@@ -4,7 +4,7 @@ In: a connection with a view of kafka_produce_batches, `cluster_id` and `topic` 
 The only place that says it.
 
 - Batches that were refused do not count. Keys and kinds of values are those of first records, and of batches in which
-  these are known: compressed ones tell nothing.
+  these are known: compressed ones tell nothing. Codecs are those of all batches.
 - A key lies where most of those who write it at the same time put it; of as many the one who began first counts. A
   client whose own keys move (partitions were added, no key decides) is not compared.
 
@@ -24,6 +24,7 @@ _ROW = """
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic,
            coalesce(client_address, '') AS address, coalesce(client_id, '') AS client, partition, epoch_ns(ts) AS at_ns,
            records_count, batch_bytes, first_value_kind AS kind, first_key_bytes >= 0 AS keyed, first_key_crc AS key,
+           codec,
            CASE WHEN records_count > 1 AND base_timestamp > 0 THEN max_timestamp - base_timestamp END AS fill_ms,
            struct_pack(exchange_id, file, request_packet) AS place
     FROM kafka_produce_batches WHERE coalesce(error_code, 0) = 0"""
@@ -44,6 +45,19 @@ _WRITER_STEPS = {
                count(*) FILTER (key_turned) AS key_turns,
                min(struct_pack(number, at_ns, place)) FILTER (key_turned) AS key_turn
         FROM written_turns GROUP BY ALL""",
+    "written_codecs": f"""
+        SELECT {_WHO}, arg_min(codec, number) AS first_codec, arg_max(codec, number) AS last_codec,
+               max(turns) AS codec_turns, count(*) FILTER (turns > 0) AS codec_after,
+               min(struct_pack(number, at_ns, place)) FILTER (turns > 0) AS codec_turn,
+               sum(batch_bytes) FILTER (turns = 0) / nullif(sum(records_count) FILTER (turns = 0), 0) AS bytes_before,
+               sum(batch_bytes) FILTER (turns > 0) / nullif(sum(records_count) FILTER (turns > 0), 0) AS bytes_after,
+               median(records_count) FILTER (turns = 0) AS records_before,
+               median(records_count) FILTER (turns > 0) AS records_after
+        FROM (SELECT *, count(*) FILTER (turned) OVER steps AS turns, row_number() OVER steps AS number
+              FROM (SELECT *, codec <> lag(codec) OVER steps AS turned FROM ({_ROW}) WHERE codec IS NOT NULL
+                    WINDOW steps AS (PARTITION BY {_WHO} ORDER BY at_ns, place))
+              WINDOW steps AS (PARTITION BY {_WHO} ORDER BY at_ns, place ROWS UNBOUNDED PRECEDING))
+        GROUP BY ALL""",
 }
 _WRITERS = f"""
     SELECT first.exchange_id AS exchange_id, make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts,
@@ -56,6 +70,11 @@ _WRITERS = f"""
            first_keyed, last_keyed, coalesce(key_turns, 0) AS key_turns,
            make_timestamp_ns(key_turn.at_ns)::TIMESTAMPTZ_NS AS ts_key_turned,
            known - key_turn.number + 1 AS key_after, key_turn.place.exchange_id AS key_turned_exchange_id,
+           first_codec, last_codec, coalesce(codec_turns, 0) AS codec_turns,
+           make_timestamp_ns(codec_turn.at_ns)::TIMESTAMPTZ_NS AS ts_codec_turned,
+           nullif(codec_after, 0) AS codec_after, codec_turn.place.exchange_id AS codec_turned_exchange_id,
+           round(bytes_before)::BIGINT AS record_bytes_before, round(bytes_after)::BIGINT AS record_bytes_after,
+           round(records_before)::BIGINT AS batch_records_before, round(records_after)::BIGINT AS batch_records_after,
            last.exchange_id AS last_exchange_id, first.file AS file, first.request_packet AS request_packet
     FROM (SELECT {_WHO}, count(*) AS batches, sum(records_count)::BIGINT AS records,
                  round(median(batch_bytes))::BIGINT AS bytes, median(fill_ms)::DOUBLE AS fill_ms,
@@ -65,7 +84,7 @@ _WRITERS = f"""
           FROM (SELECT *, at_ns - lag(at_ns) OVER (PARTITION BY {_WHO}, partition ORDER BY at_ns) AS gap_ns
                 FROM ({_ROW}))
           GROUP BY ALL) AS writers
-    LEFT JOIN written_kinds USING ({_WHO})"""
+    LEFT JOIN written_kinds USING ({_WHO}) LEFT JOIN written_codecs USING ({_WHO})"""
 
 _PLACE_STEPS = {
     "placed_keys": f"""

@@ -478,6 +478,7 @@ def test_every_rule_of_kafka_stands_in_the_table() -> None:
         "KAF218",
         "KAF219",
         "KAF220",
+        "KAF221",
         "KAF318",
         "KAF324",
         "KAF326",

@@ -52,6 +52,24 @@ def test_what_is_not_known_or_refused_tells_nothing() -> None:
     ]
 
 
+def test_codecs_and_what_a_record_takes() -> None:
+    rows = [
+        *writer(1, [("json", 4)], codec="zstd", batch_bytes=100),
+        *writer(1, [("json", 3)], start=2.0, batch_bytes=900),
+        *writer(2, [("json", 2)], codec="lz4"),
+        *writer(3, [("json", 2)], codec="lz4"), *writer(3, [("json", 1)], start=2.0, codec="gzip"),
+        *writer(3, [("json", 2)], start=3.0, codec="lz4"),
+        *writer(4, [("json", 2)], codec=None),
+    ]  # fmt: skip
+    shown = "first_codec, last_codec, codec_turns, codec_after, record_bytes_before, record_bytes_after"
+    assert made("kafka_topic_writers", shown, rows) == [
+        ("shop-1", "zstd", "none", 1, 3, 10, 90),
+        ("shop-2", "lz4", "lz4", 0, None, 70, None),
+        ("shop-3", "lz4", "lz4", 2, 3, 70, 70),
+        ("shop-4", None, None, 0, None, None, None),
+    ]
+
+
 def test_how_batches_are_filled() -> None:
     rows = [*filled(1, 5.0, 5.5), *filled(2, 0.0, 0.5, batch_bytes=300)]
     assert made("kafka_topic_writers", "batches_count, records_count, batch_bytes, fill_ms, pace_ms", rows) == [

@@ -51,7 +51,24 @@ def filled(number: int, fill_s: float, every: float, *, count: int = 10, batch_b
 FRAMED = [*writer(2, [("schema_id", 60)]), *writer(3, [("schema_id", 60)])]
 _MOVED = placed(1, lambda key: key % 4) + placed(1, lambda key: (key + 1) % 4, start=10.0)
 
+
+def coded(
+    now: str = "none", *, kind: str = "json", size: int = 7000, address: int | None = None, **more: Any
+) -> list[Row]:
+    """shop-1 writes thirty batches with a codec, and then thirty of so many bytes without."""
+    rest = writer(1, [(kind, 30)], start=4.0, address=address, codec=now, batch_bytes=size, **more)
+    return zstd(1.0) + rest
+
+
+def zstd(start: float, count: int = 30) -> list[Row]:
+    """So many batches of shop-1 with a codec."""
+    return [row | {"codec": "zstd", "first_value_kind": None} for row in writer(1, [("json", count)], start=start)]
+
+
 CONTENT_FIRES: list[Scenario] = [
+    fires("KAF221", "warning", "no codec since a deployment", kafka_produce_batches=coded()),
+    fires("KAF221", "warning", "no codec at the client id's next address", kafka_produce_batches=coded(address=9)),
+    fires("KAF221", "info", "values that may not get smaller", kafka_produce_batches=coded(kind="binary")),
     fires(
         "KAF216", "warning", "JSON among records with a schema's id since a deployment",
         kafka_produce_batches=[*FRAMED, *writer(1, [("schema_id", 30), ("json", 30)])],
@@ -78,6 +95,17 @@ CONTENT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 CONTENT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF221", "another codec", kafka_produce_batches=coded("gzip")),
+    silent("KAF221", "batches that do not get smaller are sent as they are", kafka_produce_batches=coded(size=900)),
+    silent("KAF221", "single records, for which a codec is no use",
+           kafka_produce_batches=coded(size=1500, records_count=1)),
+    silent("KAF221", "with and without in turn", kafka_produce_batches=[
+        *coded(), *zstd(8.0)]),
+    silent("KAF221", "it begins to compress", kafka_produce_batches=[
+        *writer(1, [("json", 30)], batch_bytes=7000), *zstd(4.0)]),
+    silent("KAF221", "nine batches", kafka_produce_batches=coded()[:39]),
+    silent("KAF221", "two with one client id at the same time, one without", kafka_produce_batches=[
+        *zstd(1.0, 60), *writer(1, [("json", 30)], start=4.0, address=9, batch_bytes=7000)]),
     silent("KAF216", "a few tombstones in the end", kafka_produce_batches=writer(1, [("json", 30), ("null", 10)])),
     silent("KAF216", "tombstones now and then", kafka_produce_batches=writer(1, [("json", 25), ("null", 25)] * 2)),
     silent("KAF216", "records with and without keys",
