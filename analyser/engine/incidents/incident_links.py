@@ -129,6 +129,7 @@ LINKS: tuple[Link, ...] = (
     # Who is in the group, and as whom.
     Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
     Link("KAF128", _COMMITS_SUFFER, _PLACE),
+    Link("KAF138", _GROUP_SUFFERS, ("client", "group")),
     Link("KAF112", (*_GROUP_SUFFERS, *_CLIENT_RETRIES, "KAF119"), ("client", "group")),
     Link("KAF112", _COMMITS_SUFFER, ("group",)),
     Link("KAF119", (*_GROUP_SUFFERS, "KAF122"), ("client", "group")),

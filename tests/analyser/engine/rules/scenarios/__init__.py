@@ -19,6 +19,7 @@ from tests.analyser.engine.rules.scenarios.kafka_offsets_near_misses import KAFK
 from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_silence import SILENCE_FIRES, SILENCE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_slow import SLOW_FIRES, SLOW_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_static import STATIC_FIRES, STATIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_topics import TOPIC_FIRES, TOPIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_transactions import TRANSACTION_FIRES, TRANSACTION_NEAR_MISSES
@@ -42,6 +43,7 @@ from tests.analyser.engine.rules.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 FIRES: list[Scenario] = [
     *OTHER_FIRES,
     *KAFKA_USE_FIRES,
+    *STATIC_FIRES,
     *CHANGES_FIRES,
     *CONNECTION_FIRES,
     *ENDS_FIRES,
@@ -72,6 +74,7 @@ FIRES: list[Scenario] = [
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
     *KAFKA_USE_NEAR_MISSES,
+    *STATIC_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
     *CONNECTION_NEAR_MISSES,
     *ENDS_NEAR_MISSES,

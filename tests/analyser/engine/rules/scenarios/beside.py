@@ -34,6 +34,8 @@ _SILENT = {
     "KAF111-a member is gone for more than a minute": {("KAF126", "critical")},
     "KAF126-a frozen member comes back and is told that it is none any more": {("KAF111", "warning")},
     "KAF126-a frozen member holds its partitions for more than a minute": {("KAF111", "critical")},
+    "KAF138-another name at each start": {("KAF111", "info"), ("KAF126", "info")},
+    "KAF138-client ids that have the name in them": {("KAF111", "info"), ("KAF126", "info")},
     "KAF126-a killed member's session times out": {("KAF111", "warning")},
 }
 # Thrown out for its polls three times in five minutes: a churn, whatever record it is.
