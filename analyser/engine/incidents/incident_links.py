@@ -206,6 +206,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF114", ("KAF108",), ("partition",)),
     # Behind.
     Link("KAF131", ("KAF103", "KAF107", "KAF108", "KAF114", "KAF120", "KAF121"), ("group",)),
+    Link("KAF139", ("KAF114", "KAF120", "KAF121"), ("group",)),
     Link("KAF133", ("KAF107", "KAF108", "KAF109", "KAF120"), ("client", "group")),
     Link("KAF130", ("KAF108", "KAF110"), ("client", "group")),
     Link("KAF132", ("KAF314", "KAF122"), ("client",)),

@@ -1,9 +1,10 @@
-"""Scenarios of requests that clients send to no good: for a time in a wrong unit, with offsets that are stored."""
+"""Scenarios of what clients ask for and store that does not serve them: times in a wrong unit, offsets that are stored
+already, the end of the log where something is committed."""
 
 from __future__ import annotations
 
 from tests.analyser.engine.rules.scenarios.build import CLIENTS, START, Row, commit, exchange, group_event
-from tests.analyser.engine.rules.scenarios.build_offsets import listed
+from tests.analyser.engine.rules.scenarios.build_offsets import JOINS, listed, read
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 _SECONDS = START // 10**9
@@ -43,6 +44,20 @@ def committing(
     }
 
 
+def to_the_end(times: int, *, skips: int = 50, asks: int = -1) -> dict[str, list[Row]]:
+    """m1 reads 100 records in each ten seconds, commits most of them, and begins so many records further on, at the
+    offset of a ListOffsets."""
+    begins = [n * (100 + skips) for n in range(times + 1)]
+    return {
+        "kafka_group_events": JOINS,
+        "kafka_offset_commits": [commit(n * 10 + 5, begin + 90) for n, begin in enumerate(begins)],
+        "kafka_fetch_partitions": [read(n * 10 + 1, begin, begin + 100) for n, begin in enumerate(begins)],
+        "kafka_list_offsets": [
+            listed(n * 10 + 0.5, asks, begin, error_code=0, replica_id=-1) for n, begin in enumerate(begins) if n
+        ],
+    }  # fmt: skip
+
+
 KAFKA_USE_FIRES: list[Scenario] = [
     fires("KAF345", "warning", "the last hour in seconds", kafka_list_offsets=asked(_SECONDS - 3600, 0)),
     fires("KAF345", "warning", "two years ago in seconds, of requests alone",
@@ -50,6 +65,7 @@ KAFKA_USE_FIRES: list[Scenario] = [
     fires("KAF345", "warning", "microseconds, for which no record is found",
           kafka_list_offsets=asked(_SECONDS * 10**6, -1)),
     fires("KAF345", "warning", "nanoseconds", kafka_list_offsets=asked(START, -1)),
+    fires("KAF139", "warning", "at the end of the log four times", **to_the_end(4)),
     fires("KAF346", "warning", "commits at each turn of a loop", **committing(300, 0.02)),
     fires("KAF346", "warning", "a record now and then, and clients that commit each second",
           **committing(300, 0.02, moves=30, others=3)),
@@ -60,6 +76,9 @@ KAFKA_USE_NEAR_MISSES: list[Scenario] = [
            kafka_list_offsets=[row for time in (-1, -2, -3, 0, 1) for row in asked(time, 0)]),
     silent("KAF345", "a day of 1972 in milliseconds", kafka_list_offsets=asked(86_400_000 * 800, 0)),
     silent("KAF345", "a replica asks", kafka_list_offsets=[row | {"replica_id": 2} for row in asked(_SECONDS, 0)]),
+    silent("KAF139", "at the end of the log twice", **to_the_end(2)),
+    silent("KAF139", "at the end, where it had read to", **to_the_end(4, skips=0)),
+    silent("KAF139", "it asks for a time", **to_the_end(4, asks=1_790_000_000_000)),
     silent("KAF346", "an interval of half a second while nothing is written", **committing(300, 0.5)),
     silent("KAF346", "each fourth commit moves on", **committing(300, 0.02, moves=4)),
     silent("KAF346", "one of two partitions moves on each time", **committing(300, 0.02, moves=1, idle=True)),
