@@ -171,6 +171,7 @@ _VALUE_ROUNDS = Table(
         number("rounds_most", "of the value that came most often", nullable=False),
         number("records_count", "records in these batches", nullable=False),
         number("other_records_read", "records that its address read from topics outside of any ring", nullable=False),
+        number("from_records_read", "records that its address read from from_topic in all", nullable=False),
         milliseconds("handled_ms", "from the response with the copy before to the next Produce, median"),
         milliseconds("way_ms", "from the Produce of the copy before to that response, median"),
         text("file", "file of the first copy"),

@@ -62,14 +62,18 @@ _STEPS = {
             WHERE caused AND content_crc IN (FROM round_values)) AS rings
             ON reads.address = rings.address AND reads.cluster = rings.cluster AND reads.topic = rings.topic
         GROUP BY reads.address""",
+    "round_sources": """
+        SELECT address, cluster AS from_cluster, topic AS from_topic, sum(records)::BIGINT AS records
+        FROM round_reads GROUP BY ALL""",
 }
 _ROWS = """
     SELECT first.exchange_id AS exchange_id, make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts,
            make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last, nullif(cluster, '') AS cluster_id,
            nullif(client, '') AS client_id, nullif(address, '') AS client_address, nullif(topic, '') AS topic,
            nullif(from_cluster, '') AS from_cluster_id, nullif(from_topic, '') AS from_topic, values_count,
-           copies_count, rounds_most, records_count, coalesce(others.records, 0) AS other_records_read, handled_ms,
-           way_ms, first.file AS file, first.request_packet AS request_packet
+           copies_count, rounds_most, records_count, coalesce(others.records, 0) AS other_records_read,
+           coalesce(sources.records, 0) AS from_records_read, handled_ms, way_ms, first.file AS file,
+           first.request_packet AS request_packet
     FROM (
         SELECT cluster, topic, address, client, prior.cluster AS from_cluster, prior.topic AS from_topic,
                min(at_ns) AS first_ns, max(at_ns) AS last_ns, count(DISTINCT content_crc) AS values_count,
@@ -79,7 +83,8 @@ _ROWS = """
         FROM (SELECT *, count(*) OVER (PARTITION BY content_crc, cluster, topic, address, client) AS rounds
               FROM round_caused WHERE caused AND content_crc IN (FROM round_values))
         GROUP BY ALL) AS made
-    LEFT JOIN round_others AS others USING (address)"""
+    LEFT JOIN round_others AS others USING (address)
+    LEFT JOIN round_sources AS sources USING (address, from_cluster, from_topic)"""
 
 
 def add_rounds(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:

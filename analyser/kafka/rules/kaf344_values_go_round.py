@@ -12,7 +12,9 @@ How it decides
     By values (key and value of the first record of a batch, by their checksum) of which each copy was written right
     after its writer had read the copy before it (`kafka_value_rounds`): 20 times or more in each topic of the ring, and
     80 % of all copies there. The time from reading to writing is `times_way` times that from writing to reading at
-    most: who writes at a pace of its own and reads it back, as probes do, is none. Of a client that writes to the topic
+    most: who writes at a pace of its own and reads it back, as probes do, is none. In a ring of several topics some may
+    wait longer, as who handles a retry topic does, where one of them copies at once and one of the topics brings its
+    reader twice as many records as what goes round. Of a client that writes to the topic
     that it reads, also: it reads fewer than half as many records from other topics as it writes, else these are where
     its values come from.
 
@@ -50,9 +52,17 @@ _Topic = tuple[str | None, str | None]
 
 def detect(frames: Frames, *, times_way: float = 50.0) -> Iterator[Finding]:
     """One finding for each ring of topics."""
-    rows = [row for row in rows_of(frames[ROUNDS]) if row["handled_ms"] <= times_way * max(row["way_ms"] or 0, 1.0)]
-    for ring in _rings([row for row in rows if _goes(row) != _comes(row) or _is_its_own(row)]):
-        yield _finding(ring)
+    every = rows_of(frames[ROUNDS])
+    quick = [row for row in every if row["handled_ms"] <= times_way * max(row["way_ms"] or 0, 1.0)]
+    rings = _rings([row for row in quick if _goes(row) != _comes(row) or _is_its_own(row)])
+    told = {topic for ring in rings for row in ring for topic in (_comes(row), _goes(row))}
+    rest = [row for row in every if _goes(row) != _comes(row) and not told & {_comes(row), _goes(row)}]
+    rings += [ring for ring in _rings(rest) if any(row in quick for row in ring) and any(map(_brings_more, ring))]
+    yield from map(_finding, rings)
+
+
+def _brings_more(row: Row) -> bool:
+    return bool(row["from_records_read"] >= 2 * row["records_count"])
 
 
 def _comes(row: Row) -> _Topic:
@@ -144,7 +154,7 @@ RULE = Rule(
         ROUNDS: (
             "ts", "ts_last", "exchange_id", "cluster_id", "topic", "from_cluster_id", "from_topic", "client_id",
             "client_address", "values_count", "copies_count", "rounds_most", "records_count", "other_records_read",
-            "handled_ms", "way_ms", "file", "request_packet",
+            "from_records_read", "handled_ms", "way_ms", "file", "request_packet",
         ),
     },
     partition_by=(),

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.kafka_producers import from_another_topic, round_trip
+from tests.analyser.engine.rules.scenarios.kafka_producers import from_another_topic, retried, round_trip
 from tests.support.rows import Rows, connection_from_rows
 from wirewitness.analyser.kafka.facts.value_rounds import add_rounds
 
-COLUMNS = "client_id, from_topic, topic, values_count, rounds_most, other_records_read"
+COLUMNS = "client_id, from_topic, topic, values_count, rounds_most, other_records_read, from_records_read"
 
 
 def made(rows: Rows) -> list[tuple[Any, ...]]:
@@ -22,12 +22,22 @@ def made(rows: Rows) -> list[tuple[Any, ...]]:
 
 
 def test_a_ring_of_one_topic_and_of_two() -> None:
-    assert made(round_trip("orders")) == [("copier-0", "orders", "orders", 1, 29, 0)]
-    assert made(round_trip("a", "b")) == [("copier-0", "b", "a", 1, 29, 0), ("copier-1", "a", "b", 1, 30, 0)]
+    assert made(round_trip("orders")) == [("copier-0", "orders", "orders", 1, 29, 0, 29)]
+    assert made(round_trip("a", "b")) == [
+        ("copier-0", "b", "a", 1, 29, 0, 29),
+        ("copier-1", "a", "b", 1, 30, 0, 30),
+    ]
 
 
 def test_what_is_read_from_other_topics_is_counted() -> None:
-    assert made(from_another_topic()) == [("copier-0", "counts", "counts", 1, 29, 30)]
+    assert made(from_another_topic()) == [("copier-0", "counts", "counts", 1, 29, 30, 29)]
+
+
+def test_what_is_read_there_in_all_is_counted() -> None:
+    assert made(retried(60)) == [
+        ("copier-0", "orders.retry", "orders", 1, 29, 0, 29),
+        ("copier-1", "orders", "orders.retry", 1, 30, 0, 90),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,13 @@ def timed(client: str, behind_s: float, unit_ms: float = 1, pace: float = 1, cou
 
 
 def round_trip(
-    *topics: str, rounds: int = 30, pace: float = 0.05, handles: float = 0.01, reads: bool = True, **more: Any
-) -> dict[str, list[Row]]:
+    *topics: str, rounds: int = 30, pace: float = 0.05, handles: float = 0.01, first: float | None = None,
+    reads: bool = True, **more: Any,
+) -> dict[str, list[Row]]:  # fmt: skip
     """A value that copiers carry through these topics, from the last to the first: each reads, and writes to the next.
 
-    pace: seconds from a copy to the next. handles: of these, from reading to writing. reads: of the first one, too.
+    pace: seconds from a copy to the next. handles: of these, from reading to writing; first: the same of who writes to
+    the first topic. reads: of the first one, too.
     """
     writes, fetches = [], []
     for n in range(rounds * len(topics)):
@@ -148,16 +150,17 @@ def round_trip(
         )
         if n and (place or reads):
             prior = topics[(n - 1) % len(topics)]
+            takes = handles if place or first is None else first
             fetches.append(
                 read(
-                    second - pace / 2 - handles,
+                    second - pace / 2 - takes,
                     n,
                     n,
                     topic=prior,
                     fetch_offset=n - 1,
                     next_offset=n,
                     records_count=1,
-                    ts_response=at(second - handles),
+                    ts_response=at(second - takes),
                     exchange_id=f"read{n}",
                     isolation_level=0,
                     **who,
@@ -175,6 +178,18 @@ def from_another_topic() -> dict[str, list[Row]]:
         for n in range(30)
     ]  # fmt: skip
     fetches = sorted([*rows["kafka_fetch_partitions"], *clicks], key=lambda row: row["ts"])
+    return {**rows, "kafka_fetch_partitions": fetches}
+
+
+def retried(others: int) -> dict[str, list[Row]]:
+    """A record that fails goes to a retry topic and comes back after a pause; so many others are read in its topic."""
+    rows = round_trip("orders", "orders.retry", pace=0.2, first=0.199)
+    more = [
+        read(1 + n * 0.1, n, n, topic="orders", partition=1, fetch_offset=n, next_offset=n + 1, records_count=1,
+             exchange_id=f"other{n}", isolation_level=0, client_id="copier-1", client_address="10.1.0.51")
+        for n in range(others)
+    ]  # fmt: skip
+    fetches = sorted([*rows["kafka_fetch_partitions"], *more], key=lambda row: row["ts"])
     return {**rows, "kafka_fetch_partitions": fetches}
 
 
@@ -417,6 +432,7 @@ PRODUCER_FIRES: list[Scenario] = [
     fires("KAF210", "warning", "a transaction for each record", **paid_by_one(120, 0.05)),
     fires("KAF344", "warning", "a client writes to a topic what it reads there", **round_trip("orders")),
     fires("KAF344", "warning", "two copiers carry what they read to and fro", **round_trip("orders", "orders.copy")),
+    fires("KAF344", "warning", "a record that always fails, over a retry topic with a pause", **retried(60)),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -625,5 +641,6 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         "KAF344", "a probe that writes each second and reads it back at once",
         **round_trip("orders", pace=1.0, handles=0.998),
     ),
+    silent("KAF344", "a probe that is answered on another topic, and nothing else there", **retried(0)),
     silent("KAF344", "values that differ", **round_trip("orders", content_crc=None)),
 ]  # fmt: skip
