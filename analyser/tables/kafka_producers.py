@@ -211,7 +211,7 @@ _VALUES_TWICE = Table(
 _TOPIC_WRITERS = Table(
     "kafka_topic_writers",
     "one row per client and topic that it writes to: how it fills its batches, their codecs, and what their first "
-        "records are",
+    "records are",
     (
         text("exchange_id", "its first Produce to this topic"),
         ts_column("time of that request", _SOURCE),
@@ -279,6 +279,29 @@ _KEY_PLACES = Table(
     "kafka",
 )  # fmt: skip
 
+_MOVED_KEYS = Table(
+    "kafka_moved_keys",
+    "one row per client and topic of which a key went to another partition once: since when, and how many did",
+    (
+        text("exchange_id", "the first Produce of a moved key to its new partition"),
+        ts_column("time of that request: the moment", _SOURCE),
+        time("ts_last", "time of its last Produce with a key", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("topic", "topic name, else its id"),
+        number("keys_count", "keys of first records, written both before the moment and after it", nullable=False),
+        number("moved_count", "keys that went to one other partition and stayed there", nullable=False),
+        number("late_count", "of these, keys that went to the old one after the moment", nullable=False),
+        number("unsteady_count", "keys that changed their partition more than once", nullable=False),
+        number("highest_before", "highest partition with a key before the moment"),
+        number("highest_after", "highest one since"),
+        text("file", "file of that Produce"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
 _ABORTED_READS = Table(
     "kafka_aborted_reads",
     "one row per client, group and topic: records of aborted transactions that it was given, since it reads "
@@ -344,6 +367,7 @@ KAFKA_PRODUCER_TABLES = (
     _VALUES_TWICE,
     _TOPIC_WRITERS,
     _KEY_PLACES,
+    _MOVED_KEYS,
     _ABORTED_READS,
     _STABLE_OFFSETS,
 )

@@ -123,7 +123,7 @@ VALUES_TWICE = StageTables(
     reads=("kafka_produce_batches", "kafka_fetch_partitions"),
     new=("kafka_values_twice",),
 )
-_OF_TOPIC_WRITERS = ("kafka_topic_writers", "kafka_key_places")
+_OF_TOPIC_WRITERS = ("kafka_topic_writers", "kafka_key_places", "kafka_moved_keys")
 TOPIC_WRITERS = StageTables(makes=_OF_TOPIC_WRITERS, reads=("kafka_produce_batches",), new=_OF_TOPIC_WRITERS)
 ABORTED_READS = StageTables(
     makes=("kafka_aborted_reads",),

@@ -1,4 +1,5 @@
-"""What clients write to each topic: `kafka_topic_writers`, and where their keys lie: `kafka_key_places`.
+"""What clients write to each topic: `kafka_topic_writers`, where their keys lie: `kafka_key_places`, and whether they
+move: `kafka_moved_keys`.
 
 In: a connection with a view of kafka_produce_batches, `cluster_id` and `topic` filled in. Out: the views of the tables.
 The only place that says it.
@@ -17,6 +18,7 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import NOTHING, TOPIC_WRITERS, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+from wirewitness.analyser.kafka.facts.moved_keys import moved_rows, moved_steps
 
 # A client keeps this share of its keys in one partition each, or none are looked at.
 KEPT = 0.95
@@ -131,6 +133,7 @@ def add_topic_writers(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held
         {
             "kafka_topic_writers": Made("EXISTS (FROM kafka_produce_batches)", _WRITER_STEPS, _WRITERS),
             "kafka_key_places": Made(_IS_KEYED, _PLACE_STEPS, _PLACES),
+            "kafka_moved_keys": Made(_IS_KEYED, moved_steps(_ROW, _WHO), moved_rows(_WHO)),
         },
         TOPIC_WRITERS.reads,
     )

@@ -99,3 +99,21 @@ def _third(key: int) -> int:
 def test_where_keys_lie(rows: list[Row], expected: list[tuple[int, ...]]) -> None:
     columns = "keys_count, apart_count, writers_count, partitions_count"
     assert [row[1:] for row in made("kafka_key_places", columns, rows)] == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(placed(1, lambda key: key % 4) + placed(1, lambda key: key % 6, start=10.0),
+                     [(20, 12, 0, 0, 3, 5)], id="partitions were added"),
+        pytest.param(placed(1, lambda key: key % 4), [], id="they stay"),
+        pytest.param([row | {"partition": n % 7} for n, row in enumerate(placed(1, lambda key: 0, times=6))],
+                     [], id="anywhere"),
+        pytest.param([*placed(1, lambda key: key % 4), *placed(1, lambda key: (key + (key < 10)) % 4, start=10.0),
+                      *placed(1, lambda key: (key + (key < 10 or key > 15)) % 4, start=20.0)],
+                     [(20, 14, 4, 0, 3, 3)], id="some late"),
+    ],
+)  # fmt: skip
+def test_keys_that_move(rows: list[Row], expected: list[tuple[int, ...]]) -> None:
+    columns = "keys_count, moved_count, late_count, unsteady_count, highest_before, highest_after"
+    assert [row[1:] for row in made("kafka_moved_keys", columns, rows)] == expected

@@ -49,6 +49,7 @@ def filled(number: int, fill_s: float, every: float, *, count: int = 10, batch_b
 
 
 FRAMED = [*writer(2, [("schema_id", 60)]), *writer(3, [("schema_id", 60)])]
+_GROWN = placed(1, lambda key: key % 4) + placed(1, lambda key: key % 6, start=10.0)
 _MOVED = placed(1, lambda key: key % 4) + placed(1, lambda key: (key + 1) % 4, start=10.0)
 
 
@@ -66,6 +67,8 @@ def zstd(start: float, count: int = 30) -> list[Row]:
 
 
 CONTENT_FIRES: list[Scenario] = [
+    fires("KAF222", "warning", "partitions were added", kafka_produce_batches=_GROWN),
+    fires("KAF222", "warning", "another partitioner of the same number of partitions", kafka_produce_batches=_MOVED),
     fires("KAF221", "warning", "no codec since a deployment", kafka_produce_batches=coded()),
     fires("KAF221", "warning", "no codec at the client id's next address", kafka_produce_batches=coded(address=9)),
     fires("KAF221", "info", "values that may not get smaller", kafka_produce_batches=coded(kind="binary")),
@@ -95,6 +98,15 @@ CONTENT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 CONTENT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF222", "nine keys move", kafka_produce_batches=placed(1, lambda key: key % 4, keys=9) + placed(
+        1, lambda key: (key + 1) % 4, keys=9, start=10.0)),
+    silent("KAF222", "four keys of twenty move", kafka_produce_batches=placed(1, lambda key: key % 4) + placed(
+        1, lambda key: (key + (key > 15)) % 4, start=10.0)),
+    silent("KAF222", "keys that go to any partition", kafka_produce_batches=[
+        row | {"partition": n * 7 % 5} for n, row in enumerate(_MOVED)]),
+    silent("KAF222", "keys move one after the other", kafka_produce_batches=[
+        row for turn in range(20) for row in placed(1, lambda key, t=turn: (key + (key < t)) % 4, times=1,
+                                                    start=1.0 + 3 * turn)]),
     silent("KAF221", "another codec", kafka_produce_batches=coded("gzip")),
     silent("KAF221", "batches that do not get smaller are sent as they are", kafka_produce_batches=coded(size=900)),
     silent("KAF221", "single records, for which a codec is no use",
@@ -118,7 +130,7 @@ CONTENT_NEAR_MISSES: list[Scenario] = [
         row | {"first_value_kind": None, "first_key_bytes": None, "first_key_crc": None} for row in keyed(30, 30)]),
     silent("KAF217", "two writers with one partitioner",
            kafka_produce_batches=placed(1, lambda key: key % 4) + placed(2, lambda key: key % 4)),
-    silent("KAF217", "partitions were added, keys move",
+    silent("KAF217", "partitions were added, keys move", ("KAF222", "warning"),
            kafka_produce_batches=_MOVED + placed(2, lambda key: (key + 1) % 4, start=10.0)),
     silent("KAF217", "one after the other",
            kafka_produce_batches=placed(1, lambda key: key % 4) + placed(2, lambda key: (key + 1) % 4, start=60.0)),
