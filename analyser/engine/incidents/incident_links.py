@@ -119,6 +119,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF320", ("KAF103", "KAF108", "KAF113", "KAF114", "KAF120", "KAF121", "KAF201", "KAF301"), ("partition",),
          lasts=True),
     Link("KAF344", ("KAF108", "KAF109"), ("topic", "client")),
+    # Its records wait where its group was.
+    Link("KAF347", ("KAF134",), ("group", "topic"), lasts=True),
     # Where nobody leads, nobody reads or writes.
     Link("KAF342", ("KAF107", "KAF108", "KAF117", "KAF125", "KAF205", "KAF301", "KAF303", "KAF315"),
          ("partition", "topic")),

@@ -107,6 +107,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf344_values_go_round,
     kaf345_asked_time_unit,
     kaf346_commits_without_effect,
+    kaf347_left_at_old_cluster,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -213,4 +214,5 @@ RULES: tuple[Rule, ...] = (
     kaf344_values_go_round.RULE,
     kaf345_asked_time_unit.RULE,
     kaf346_commits_without_effect.RULE,
+    kaf347_left_at_old_cluster.RULE,
 )

@@ -36,8 +36,8 @@ from wirewitness.analyser.engine.rules.running import Failure, Input, run, run_f
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
-# What one address answers for several clusters, and what goes round between them, is the point of it.
-ACROSS_CLUSTERS = {"KAF341", "KAF344"}
+# What one address answers for several clusters, and what goes round or moves between them, is the point of it.
+ACROSS_CLUSTERS = {"KAF341", "KAF344", "KAF347"}
 EACH = pytest.mark.parametrize("rule", RULES.values(), ids=lambda d: d.code)
 # The first scenario of each rule: a hundred more would find the same at twice the time.
 ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]

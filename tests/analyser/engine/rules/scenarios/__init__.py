@@ -14,6 +14,7 @@ from tests.analyser.engine.rules.scenarios.kafka_ends import ENDS_FIRES, ENDS_NE
 from tests.analyser.engine.rules.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_missing import KAFKA_MISSING_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_moves import MOVES_FIRES, MOVES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_offsets import KAFKA_OFFSETS_FIRES
 from tests.analyser.engine.rules.scenarios.kafka_offsets_near_misses import KAFKA_OFFSETS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES, PRODUCER_NEAR_MISSES
@@ -44,6 +45,7 @@ FIRES: list[Scenario] = [
     *OTHER_FIRES,
     *KAFKA_USE_FIRES,
     *STATIC_FIRES,
+    *MOVES_FIRES,
     *CHANGES_FIRES,
     *CONNECTION_FIRES,
     *ENDS_FIRES,
@@ -75,6 +77,7 @@ NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
     *KAFKA_USE_NEAR_MISSES,
     *STATIC_NEAR_MISSES,
+    *MOVES_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
     *CONNECTION_NEAR_MISSES,
     *ENDS_NEAR_MISSES,
