@@ -231,6 +231,14 @@ _PUBLISHER_HABITS = table(
         Column("rising", "float64", "correlation of the payload's size with the number of the message", "context"),
         Column("began_bytes", "float64", "middle size of the payload in its first quarter", "context", unit="bytes"),
         Column("ended_bytes", "float64", "middle size in its last quarter", "context", unit="bytes"),
+        Column(
+            "around_rising",
+            "float64",
+            "correlation of what the packet has besides its payload (header, topic, properties) with that number",
+            "context",
+        ),
+        Column("began_around_bytes", "float64", "middle size of that in the first quarter", "context", unit="bytes"),
+        Column("ended_around_bytes", "float64", "middle size in the last quarter", "context", unit="bytes"),
         text("first_kind", "mqtt_publishes.payload_kind of its first message"),
         text("last_kind", "likewise of its last one"),
         count("kind_turns", "how often that changed from one message to the next"),
@@ -264,8 +272,9 @@ _PUBLISHER_HABITS = table(
     ("ts", "client_id", "topic"),
     "mqtt",
     "topic_before topic_after ts_after usual_shape before_turn ts_turned began_gap_ms ended_gap_ms same_gap_ms "
-    "other_gap_ms between_gaps rising began_bytes ended_bytes first_kind last_kind before_kind_turn "
-    "ts_kind_turned kind_turned_message_id likes_json ts_cut cut_message_id successor aside_message_id "
+    "other_gap_ms between_gaps rising began_bytes ended_bytes around_rising began_around_bytes ended_around_bytes "
+    "first_kind last_kind before_kind_turn ts_kind_turned kind_turned_message_id likes_json ts_cut cut_message_id "
+    "successor aside_message_id "
     "ts_heard message_id last_message_id turned_message_id",
 )
 

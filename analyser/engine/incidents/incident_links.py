@@ -240,6 +240,7 @@ LINKS: tuple[Link, ...] = (
     # A server closes a connection on a malformed packet (MQTT 5.0, 4.13.1), and what was open on it stays open.
     Link("MQT117", ("MQT105", "MQT106", "MQT107", "MQT108", "MQT111"), ("flow", "client")),
     Link("MQT102", (*_MQTT_SUFFERS, "MQT103", "MQT104"), _CLIENT),
+    Link("MQT154", _MQTT_SUFFERS, _CLIENT),
     Link("MQT132", (*_MQTT_SUFFERS, "MQT103", "MQT104", "MQT131", "NET103"), ("server",)),
     Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),

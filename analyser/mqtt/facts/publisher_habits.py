@@ -23,6 +23,7 @@ STEPS = {
     "habit_gaps": """
         SELECT coalesce(server_address, '') AS server, server_port, client_id, client_address, client_port, version,
                topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, payload_bytes, message_id,
+               length_bytes - payload_bytes AS around_bytes,
                payload_crc32 = lag(payload_crc32) OVER steps AS same_again,
                epoch_ns(ts) - lag(epoch_ns(ts)) OVER steps AS gap_ns,
                coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
@@ -37,7 +38,8 @@ STEPS = {
                median(gap_ns) AS gap_ns, max(gap_ns) AS longest_ns,
                count(*) FILTER (same_again) AS same_again, median(gap_ns) FILTER (same_again) AS same_gap_ns,
                median(gap_ns) FILTER (NOT same_again) AS other_gap_ns,
-               nullif(corr(place, payload_bytes), 'nan') AS rising, count(*) FILTER (retain) AS retained,
+               nullif(corr(place, payload_bytes), 'nan') AS rising,
+               nullif(corr(place, around_bytes), 'nan') AS around_rising, count(*) FILTER (retain) AS retained,
                count(*) FILTER (retain_turns) AS retain_turns, min(place) FILTER (retain_turns) AS turned_place,
                min(at_ns) FILTER (retain_turns) AS turned_ns, arg_min(message_id, at_ns) AS message_id,
                arg_max(message_id, at_ns) AS last_message_id,
@@ -55,7 +57,9 @@ STEPS = {
                median(gaps.gap_ns) FILTER (at_ns <= first_ns + (last_ns - first_ns) // 4) AS began_ns,
                median(gaps.gap_ns) FILTER (at_ns > last_ns - (last_ns - first_ns) // 4) AS ended_ns,
                median(payload_bytes) FILTER (place <= messages // 4) AS began_bytes,
-               median(payload_bytes) FILTER (place > messages - messages // 4) AS ended_bytes
+               median(payload_bytes) FILTER (place > messages - messages // 4) AS ended_bytes,
+               median(around_bytes) FILTER (place <= messages // 4) AS began_around_bytes,
+               median(around_bytes) FILTER (place > messages - messages // 4) AS ended_around_bytes
         FROM habit_gaps AS gaps JOIN habit_rows USING (server, client_id, topic) WHERE messages >= 40 GROUP BY ALL""",
     # Of a change at one moment no gap lies well between those before and those after it.
     "habit_between": f"""
@@ -141,8 +145,8 @@ ROWS = """
            make_timestamp_ns(turned_ns)::TIMESTAMPTZ_NS AS ts_turned, gap_ns / 1e6 AS gap_ms,
            longest_ns / 1e6 AS longest_gap_ms, usual_gap_ns / 1e6 AS usual_gap_ms, began_ns / 1e6 AS began_gap_ms,
            same_again, same_gap_ns / 1e6 AS same_gap_ms, other_gap_ns / 1e6 AS other_gap_ms, between_gaps, rising,
-           began_bytes, ended_bytes, first_kind, last.payload_kind AS last_kind, kind_turns,
-           kind_turned.place - 1 AS before_kind_turn,
+           began_bytes, ended_bytes, around_rising, began_around_bytes, ended_around_bytes,
+           first_kind, last.payload_kind AS last_kind, kind_turns, kind_turned.place - 1 AS before_kind_turn,
            make_timestamp_ns(kind_turned.at_ns)::TIMESTAMPTZ_NS AS ts_kind_turned,
            kind_turned.message_id AS kind_turned_message_id, json, json_cut,
            make_timestamp_ns(first_cut.at_ns)::TIMESTAMPTZ_NS AS ts_cut, first_cut.message_id AS cut_message_id,

@@ -57,6 +57,7 @@ from wirewitness.analyser.mqtt.rules import (
     mqt151_left_online,
     mqt152_retained_not_asked,
     mqt153_unsubscribe_in_vain,
+    mqt154_thrown_out,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -113,4 +114,5 @@ RULES: tuple[Rule, ...] = (
     mqt151_left_online.RULE,
     mqt152_retained_not_asked.RULE,
     mqt153_unsubscribe_in_vain.RULE,
+    mqt154_thrown_out.RULE,
 )

@@ -31,6 +31,7 @@ from tests.analyser.engine.rules.scenarios.mongo_limits import MONGO_LIMITS_FIRE
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRES, MQTT_CLIENTS_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mqtt_likes import MQTT_LIKES_FIRES, MQTT_LIKES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_topics import MQTT_TOPICS_FIRES, MQTT_TOPICS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_waiting import MQTT_WAITING_FIRES, MQTT_WAITING_NEAR_MISSES
@@ -64,6 +65,7 @@ FIRES: list[Scenario] = [
     *TLS_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
+    *MQTT_LIKES_FIRES,
     *MQTT_SESSIONS_FIRES,
     *MQTT_TOPICS_FIRES,
     *MQTT_WAITING_FIRES,
@@ -97,6 +99,7 @@ NEAR_MISSES: list[Scenario] = [
     *TLS_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
+    *MQTT_LIKES_NEAR_MISSES,
     *MQTT_SESSIONS_NEAR_MISSES,
     *MQTT_TOPICS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
