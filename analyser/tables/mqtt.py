@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column, Table, columns_of
+from wirewitness.analyser.tables.mqtt_answers import ANSWER_TABLES
 from wirewitness.analyser.tables.mqtt_clients import CLIENT_TABLES
 from wirewitness.analyser.tables.mqtt_work import WORK_TABLES
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
@@ -398,4 +399,5 @@ MQTT_TABLES = (
     _RETAINED,
     *CLIENT_TABLES,
     *WORK_TABLES,
+    *ANSWER_TABLES,
 )

@@ -10,6 +10,7 @@ import duckdb
 from wirewitness.analyser.engine.facts.stage import MQTT_CLIENTS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
 from wirewitness.analyser.mqtt.facts import (
+    answers,
     dropped_filters,
     early_resends,
     group_absences,
@@ -19,8 +20,10 @@ from wirewitness.analyser.mqtt.facts import (
     publisher_contents,
     publisher_habits,
     repeated_subscribes,
+    repeated_transfers,
     retained_back,
     server_pauses,
+    sparkplug_births,
     topic_growth,
     topic_rounds,
     twin_publishers,
@@ -46,6 +49,9 @@ MADE = {
     "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
     "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS),
     "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS),
+    "mqtt_answers": Made(answers.ASKS, answers.STEPS, answers.ROWS),
+    "mqtt_repeated_transfers": Made(repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS),
+    "mqtt_births": Made(sparkplug_births.ASKS, sparkplug_births.STEPS, sparkplug_births.ROWS),
 }
 
 

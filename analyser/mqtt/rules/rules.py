@@ -58,6 +58,9 @@ from wirewitness.analyser.mqtt.rules import (
     mqt152_retained_not_asked,
     mqt153_unsubscribe_in_vain,
     mqt154_thrown_out,
+    mqt155_no_correlation,
+    mqt156_transfer_again,
+    mqt157_rebirths,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -115,4 +118,7 @@ RULES: tuple[Rule, ...] = (
     mqt152_retained_not_asked.RULE,
     mqt153_unsubscribe_in_vain.RULE,
     mqt154_thrown_out.RULE,
+    mqt155_no_correlation.RULE,
+    mqt156_transfer_again.RULE,
+    mqt157_rebirths.RULE,
 )

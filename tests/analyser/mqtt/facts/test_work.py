@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.analyser.engine.rules.scenarios.mqtt_likes import answering, born, update_of
 from tests.analyser.engine.rules.scenarios.mqtt_work import (
     at_two_servers,
     away,
@@ -93,3 +94,35 @@ def test_early_resends() -> None:
     query = "SELECT client_id, messages, sent_again, unfinished FROM mqtt_early_resends"
     assert made(impatient(), query) == [("sensor-1", 15, 30, 0)]
     assert made(impatient(again=1, reconnects=True), query) == []
+
+
+def test_answers_have_what_they_lack_of_their_requests() -> None:
+    query = """SELECT client_id, shape, asker, requests, asked_again, answers, without_correlation
+        FROM mqtt_answers ORDER BY 1"""
+    rows = answering()
+    assert made({"mqtt_publishes": rows}, query) == [
+        ("price-0", "price/ask", "shop", 12, 0, 12, 12),
+        ("price-1", "price/ask", "shop", 12, 0, 12, 0),
+    ]
+    again = [row | {"ts": row["ts"] + 10**11, "message_id": "again"} for row in rows if row["message_id"] == "ask0"]
+    assert made({"mqtt_publishes": [*rows, *again]}, query)[0][4] == 1
+    assert made({"mqtt_publishes": answering(elsewhere=True)}, query) == []
+
+
+def test_repeated_transfers_have_their_rounds_and_what_asked_for_them() -> None:
+    query = """SELECT client_id, shape, contents, rounds, messages, sender, asked_topic, asked, asked_contents, likes,
+        likes_rounds FROM mqtt_repeated_transfers ORDER BY 1"""
+    mine = ("lock-0", "piece/<id>/0", 10, 8, 80, "store", "want/lock-0", 8, 1, 2, 1)
+    assert made({"mqtt_publishes": update_of()}, query) == [mine]
+    assert made({"mqtt_publishes": update_of(asks=False)}, query) == [(*mine[:6], None, None, None, 2, 1)]
+    assert made({"mqtt_publishes": update_of(changes=True)}, query) == []
+
+
+def test_births_are_asked_for_where_a_command_came_right_before() -> None:
+    query = "SELECT node, births, asked, data, commands, host, likes, likes_asked FROM mqtt_births ORDER BY 1"
+    assert made({"mqtt_publishes": born((10, 0))}, query) == [
+        ("plant/node-0", 11, 10, 12, 10, "scada", 1, 0),
+        ("plant/node-1", 1, 0, 12, 0, None, 1, 10),
+    ]
+    assert made({"mqtt_publishes": born((10,), late=0.8)}, query) == [("plant/node-0", 11, 0, 12, 10, None, 0, 0)]
+    assert made({"mqtt_publishes": born((10,), afresh=True)}, query) == [("plant/node-0", 11, 0, 12, 10, None, 0, 0)]
