@@ -15,9 +15,10 @@ How it decides
     at most 5 s after it (closed_within_s), or a minute after it where these times differ by a fifth at most. A
     subscriber that takes its leave with DISCONNECT does not count, and of what a server sends only the first message
     that is not acknowledged does, where the subscriber's TCP confirmed it. Bytes missing from a connection leave that
-    connection out. Of one kind: different messages or packet identifiers with the same topic, QoS and RETAIN, none of
-    which the server ever acknowledged; it had accepted these connections, and ended each at most 5 s after the message,
-    without a DISCONNECT of either side.
+    connection out. Of several messages of one topic the one on most connections is told: what is in flight beside it
+    is sent again with it. Of one kind: different messages or packet identifiers with the same topic, QoS and RETAIN,
+    none of which the server ever acknowledged; it had accepted these connections, and ended each at most 5 s after the
+    message, without a DISCONNECT of either side.
 
 False alarms
     A receiver that ends all connections at that time, also those without this message.
@@ -44,7 +45,7 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, cl
 
 
 def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float = 5.0) -> Iterator[Finding]:
-    """One finding for each message that no connection of this client survives."""
+    """One finding for each topic of whose messages no connection of this client survives one."""
     connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"]) if not row["gap_bytes"]}
     messages: dict[tuple[object, ...], list[Row]] = {}
     heads: dict[tuple[str, str], Row] = {}
@@ -53,7 +54,7 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
         messages.setdefault(key, []).append(row)
         if row["handshake"] in _UNTAKEN:
             heads.setdefault((row["flow_id"], row["direction"]), row)
-    told: set[str] = set()
+    found: dict[tuple[object, str], list[tuple[list[Row], int]]] = {}
     for (direction, *_), sent in messages.items():
         if any(row["handshake"] not in _UNTAKEN for row in sent):
             continue
@@ -70,11 +71,13 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
             and (not to_client or heads[flow, "server_to_client"] is row)
         ]  # fmt: skip
         if len(fatal) >= connections_least and len(fatal) == len({row["flow_id"] for row in sent}):
-            told |= {row["topic"] for row in fatal}
-            yield _finding(
-                fatal, max(end - row["ts"] for row in fatal if (end := ends(connections[row["flow_id"]], row)))
-            )
-
+            longest = max(end - row["ts"] for row in fatal if (end := ends(connections[row["flow_id"]], row)))
+            found.setdefault((direction, fatal[0]["topic"]), []).append((fatal, longest))
+    # What is in flight beside it is sent again with it each time, and looks the same.
+    for alike in found.values():
+        worst, longest = max(alike, key=lambda one: (len(one[0]), -one[0][0]["ts"]))
+        yield _finding(worst, longest, beside=len(alike) - 1)
+    told = {topic for _, topic in found}
     yield from _of_one_kind(messages, connections, told, connections_least, closed_within_s * NS_PER_S)
 
 
@@ -128,7 +131,7 @@ def _ended_by_client(connection: Row, publish: Row) -> int | None:
     return time
 
 
-def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False) -> Finding:
+def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False, beside: int = 0) -> Finding:
     first, last = sent[0], sent[-1]
     topic = printable(first["topic"], 80)
     to_client = first["direction"] == "server_to_client"
@@ -138,6 +141,7 @@ def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False) -> Find
     ended = "it" if to_client else by
     what = "a message" if is_kind else "one message"
     flag = " with RETAIN" if is_kind and first["retain"] else ""
+    others = f" So it was with {count(beside, 'other message')} of this topic, sent beside it." if beside else ""
     return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "topic": first["topic"],
                  "payload": first["payload_crc32"]},
@@ -149,7 +153,7 @@ def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False) -> Find
         sentence=(
             f"{who} sent {what} of QoS {first['qos']}{flag} on {topic} ({count(first['length_bytes'], 'byte')}){to} on "
             f"{count(len(sent), 'connection')}, and {ended} ended each instead of acknowledging it. "
-            f"They ended within {seconds_text(longest_ns)} of it, {period_text(first['ts'], last['ts'])}."
+            f"They ended within {seconds_text(longest_ns)} of it, {period_text(first['ts'], last['ts'])}.{others}"
         ),
         next_step=_AT_KIND if is_kind else _AT_CLIENT if to_client else _AT_SERVER,
         proof=Proof(first["ts"], last["ts"], evidence_of(sent)),
@@ -162,6 +166,7 @@ def _finding(sent: list[Row], longest_ns: int, *, is_kind: bool = False) -> Find
             "requests_refused": len(sent),
             "stood_still_ms": (last["ts"] - first["ts"]) / NS_PER_MS,
             "bytes": first["length_bytes"],
+            "beside": beside,
             "topics": [topic],
             "where": topic,
             "clients": [client_numbers(last)],
