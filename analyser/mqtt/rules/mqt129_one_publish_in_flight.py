@@ -10,10 +10,10 @@ Why it matters
 
 How it decides
     The way is what the TCP handshake took, or the time from SYN to CONNECT, which a capture beside the server shows. Of
-    the first thousand such messages of a connection whose way is `way_ms` or more: `messages` at least,
-    never two in flight; and nine tenths (share) of the times from one message to the next are as long as the round
-    trips that a message takes, from a tenth less to a quarter more. So it is the way that sets the pace, wherever the
-    capture was taken. A warning where it went on so for four fifths of the connection's time.
+    the first thousand such messages of a connection whose way is `way_ms` or more: `messages` at least, always one in
+    flight, on a connection that is known whole; and nine tenths (share) of the times from one message to the next are
+    as long as the round trips that a message takes, from a tenth less to a quarter more. So it is the way that sets the
+    pace, wherever the capture was taken. A warning where it went on so for four fifths of the connection's time.
 
 False alarms
     A timer whose period happens to be the round trip.
@@ -57,7 +57,7 @@ def detect(frames: Frames, *, messages: int = 50, share: float = 0.9, way_ms: fl
     way = max(flow["handshake_ms"] or 0.0, (connection["ts"] - flow["ts_first"]) / NS_PER_MS)
     if way < way_ms:
         return
-    if any((row["in_flight"] or 1) > 1 for row in rows):
+    if any(row["in_flight"] != 1 for row in rows):
         return
     steps = [(after["ts"] - before["ts"]) / NS_PER_MS / (way * before["qos"]) for before, after in pairwise(rows)]
     if sum(_SHORTER <= one <= _LONGER for one in steps) >= share * len(steps):
@@ -132,7 +132,7 @@ RULE = Rule(
             SELECT unnest(arg_min(message_id, ts, {_MOST_LOOKED_AT})) FROM mqtt_publishes
             WHERE {_SENT} AND flow_id IN ({_FAR})
             GROUP BY flow_id HAVING count(*) >= 50)""",
-        "mqtt_connections": "coalesce(gap_bytes, 0) = 0 AND coalesce(max_in_flight_from_client, 1) <= 1",
+        "mqtt_connections": "gap_bytes = 0 AND max_in_flight_from_client <= 1",
         "flows": "handshake_seen AND protocol = 'mqtt'",
     },
     suspects="SELECT flow_id FROM r_mqtt_publishes",

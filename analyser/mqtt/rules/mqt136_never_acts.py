@@ -11,7 +11,7 @@ How it decides
     Its client id is like those of others but for digits. At least `likes_least` others of this kind at the same server
     all subscribed, published or have a session from before. It was connected and heard of for lived_s at least and five
     times as long as the slowest of them needed for a first SUBSCRIBE or PUBLISH, did none of these on any connection,
-    and the server has no session of it.
+    of none of which bytes are missing, and the server has no session of it.
 
 False alarms
     A device that has nothing to report yet, and gets no commands.
@@ -61,12 +61,17 @@ def detect(frames: Frames, *, likes_least: int = 4, lived_s: float = 10.0) -> It
         least_ns = max([lived_s * NS_PER_S, *(_LONGER * one for one in needed)])
         for rows in idle:
             longest = max(rows, key=_lived_ns)
-            if _lived_ns(longest) >= least_ns and not longest["gap_bytes"]:
+            if _lived_ns(longest) >= least_ns and all(_is_whole(row) for row in rows):
                 yield _finding(longest, len(clients) - len(idle))
 
 
 def _acts(row: Row, acts: dict[str, int]) -> bool:
     return bool(row["session_present"] or row["flow_id"] in acts)
+
+
+def _is_whole(row: Row) -> bool:
+    """Nothing of it is missing, so a SUBSCRIBE or PUBLISH would be there."""
+    return bool(row["gap_bytes"] == 0 and row["publishes_from_client"] == 0)
 
 
 def _lived_ns(row: Row) -> int:
@@ -110,7 +115,8 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             "ts", "flow_id", "exchange_id", "client_id", "client_address", "client_port", "server_port", "version",
-            "bridge", "session_present", "ts_last_from_client", "gap_bytes", "pings", "file", "packet",
+            "bridge", "session_present", "ts_last_from_client", "gap_bytes", "publishes_from_client", "pings", "file",
+            "packet",
         ),
         "mqtt_subscriptions": ("ts", "flow_id"),
         "mqtt_publishes": ("ts", "flow_id"),

@@ -141,10 +141,12 @@ def one_by_one(
     in_flight: int = 1,
     lives: float = 0,
     connects_after: float = 0,
+    link: Row | None = None,
     **more: Any,
 ) -> dict[str, list[Row]]:
-    """A publisher of QoS 1 over a way of `way_ms` that sends a message each `step_ms`."""
-    sender = connection("p", 0, lives or 2 + count * step_ms / 1000, max_in_flight_from_client=in_flight)
+    """A publisher of QoS 1 over a way of `way_ms` that sends a message each `step_ms`. link: of its connection."""
+    known = {"max_in_flight_from_client": in_flight} | (link or {})
+    sender = connection("p", 0, lives or 2 + count * step_ms / 1000, **known)
     sent = [
         publish(1 + n * step_ms / 1000, "p", qos=1, handshake="complete", in_flight=in_flight, packet_identifier=n + 1,
                 message_id=f"pc{n}", completed_ms=way_ms, **more)
@@ -236,6 +238,9 @@ MQTT_CLIENTS_NEAR_MISSES: list[Scenario] = [
            mqtt_publishes=ring("a/x", "b/x", after=0.6)),
     silent("MQT120", "fifteen rounds", mqtt_publishes=ring("a/x", "b/x", rounds=15)),
     silent("MQT129", "several in flight", **one_by_one(200, 80, 82, in_flight=4)),
+    silent("MQT129", "nobody knows whether bytes are missing", **one_by_one(200, 80, 82, link={"gap_bytes": None})),
+    silent("MQT129", "nobody knows how many were in flight",
+           **one_by_one(200, 80, 82, link={"max_in_flight_from_client": None})),
     silent("MQT129", "a message a second", **one_by_one(200, 80, 1000)),
     silent("MQT129", "a short way", **one_by_one(200, 1, 1.1)),
     silent("MQT129", "faster than the way", **one_by_one(200, 80, 20)),
@@ -484,16 +489,26 @@ def pool(
 
 
 def kind_of(
-    count: int, idle: int, lives: float = 300, present: bool = False, stem: str = "meter-"
+    count: int, idle: int, lives: float = 300, present: bool = False, stem: str = "meter-", **of_idle: Any
 ) -> dict[str, list[Row]]:
-    """Clients that publish a second after they connect, and the last `idle` of them that never do."""
+    """Clients that publish a second after they connect, and the last `idle` of them that never do. of_idle: of the
+    connections of these."""
     rows, sent = [], []
     for n in range(count):
         who = {"client_id": f"{stem}{n}", "client_address": f"10.2.0.{n + 1}"}
         is_idle = n >= count - idle
-        rows.append(connection(f"k{n}", n, n + lives, client_id=who["client_id"], address=who["client_address"],
-                               session_present=present and is_idle, publishes_from_client=0 if is_idle else 3,
-                               pings=9))  # fmt: skip
+        rows.append(
+            connection(
+                f"k{n}",
+                n,
+                n + lives,
+                client_id=who["client_id"],
+                address=who["client_address"],
+                session_present=present and is_idle,
+                pings=9,
+                **({"publishes_from_client": 0} | of_idle if is_idle else {"publishes_from_client": 3}),
+            )
+        )
         if not is_idle:
             sent += [publish(n + 1 + k, f"k{n}", f"m/{n}", **who) for k in range(3)]
     return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
@@ -546,6 +561,8 @@ MQTT_CLIENTS_NEAR_MISSES += [
     silent("MQT135", "one after the other", **pool(12, one_by_one=True)),
     silent("MQT135", "each has its own filter", **pool(12, own_filter=True)),
     silent("MQT135", "devices that publish, too", **pool(12, publishes=5)),
+    silent("MQT136", "nobody knows whether bytes are missing", **kind_of(6, 1, gap_bytes=None)),
+    silent("MQT136", "nobody knows what it published", **kind_of(6, 1, publishes_from_client=None)),
     silent("MQT136", "all of them are idle", **kind_of(6, 6)),
     silent("MQT136", "two of six", **kind_of(6, 2)),
     silent("MQT136", "its session is there", **kind_of(6, 1, present=True)),
