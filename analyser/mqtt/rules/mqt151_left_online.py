@@ -1,21 +1,23 @@
-"""MQT151 left-online: a client left with DISCONNECT, and its retained status still says that it is there.
+"""MQT151 left-online: a client is gone, and its retained status still says that it is there.
 
 Finds
-    Clients with a retained will that set another retained message on the same topic, took their leave, and did not say
-    there that they are gone. Question: what went back.
+    Clients with a retained will that set another retained message on the same topic, and are gone without a word of
+    that there: they took their leave, or their will waits for its Will Delay Interval (5.0). Question: what went back.
 
 Why it matters
     A DISCONNECT discards the will (3.1.2.5). Who leaves in order has to publish its last status itself. Else the
     retained "online" stands, every program that subscribes takes the client for connected, and commands go to nobody.
+    A will that is delayed leaves it there for so long: the interval counts seconds, not milliseconds.
 
 How it decides
-    A connection with a retained will ended with the client's DISCONNECT (not 0x04, which asks for the will); the
+    A connection with a retained will ended with the client's DISCONNECT (not 0x04, which asks for the will), or in
+    another way and its will is delayed: by the Will Delay Interval, at most until its session expires. The
     retained message of the will topic was the client's own and of another size than the will; the client did not come
     back in the capture, nobody else connected with this will topic or published there, and three seconds later or more
     the server sent that message as retained to a subscriber (served_least times). It is a warning where another
     client, whose will topic differs in one level, set a retained message of the size of its will before its own
-    DISCONNECT; else info, since devices that sleep leave so on purpose. Bytes missing from the connection make it
-    silent.
+    DISCONNECT, or delays its will, too, by a tenth of that time at most; else info, since devices that sleep leave so
+    on purpose, and a delay may be meant. Bytes missing from the connection make it silent.
 
 False alarms
     A device that sleeps between its readings, beside others that say that they are gone.
@@ -25,7 +27,7 @@ What it cannot tell
 
 References
     MQTT 3.1.1 and 5.0: section 3.1.2.5, [MQTT-3.1.2-10] (3.1.1), [MQTT-3.14.4-3] (the will is discarded); 5.0: 3.14.2.1
-    (0x04, Disconnect with Will Message).
+    (0x04, Disconnect with Will Message), 3.1.3.2.2 (Will Delay Interval, in seconds).
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, cl
 
 WITH_WILL = 0x04
 _GONE_NS = 3 * NS_PER_S
+# Who delays its will so much less knows the unit.
+_PART_OF_DELAY = 10
 # Each is compared with all others that left.
 MOST_LEFT = 500
 
@@ -73,8 +77,10 @@ def detect(frames: Frames, *, served_least: int = 1) -> Iterator[Finding]:
             continue
         served = _served(row, step, sent.get(row["will_topic"], ()))
         if len(served) >= served_least:
-            compared(len(said))
-            peers = {topic for topic in said if _is_like(topic, row["will_topic"])}
+            delay = _delay_s(row)
+            others = said if delay is None else _sooner(connections, delay)
+            compared(len(others))
+            peers = {topic for topic in others if _is_like(topic, row["will_topic"])}
             yield _finding(row, step, served, len(peers))
 
 
@@ -82,10 +88,8 @@ def _last_word(row: Row, steps: dict[str, list[Row]]) -> Row | None:
     """The client's own retained message that stood on its will topic when it took its leave."""
     if row["will_topic"] is None or not row["will_retain"]:
         return None
-    if row["disconnected_by"] != "client" or row["disconnect_reason_code"] == WITH_WILL or row["gap_bytes"]:
-        return None
-    ended = row["ts_disconnect"]
-    if ended is None:
+    ended = _ended(row)
+    if ended is None or row["gap_bytes"] != 0:
         return None
     stood = [
         step for step in steps.get(row["will_topic"], ())
@@ -96,18 +100,43 @@ def _last_word(row: Row, steps: dict[str, list[Row]]) -> Row | None:
     return stood[-1] if (stood[-1]["ts_last"] or 0) >= row["ts"] else None
 
 
+def _discards_will(row: Row) -> bool:
+    return bool(row["disconnected_by"] == "client" and row["disconnect_reason_code"] != WITH_WILL)
+
+
+def _delay_s(row: Row) -> int | None:
+    """By how much the will of that connection is delayed; None where it is discarded."""
+    if _discards_will(row):
+        return None
+    expiry = row["server_session_expiry_s"] if row["server_session_expiry_s"] is not None else row["session_expiry_s"]
+    return int(min(row["will_delay_s"] or 0, expiry or 0))
+
+
+def _ended(row: Row) -> int | None:
+    """When the client was gone; None where it is there, or its will was due at once."""
+    ended: int | None = row["ts_disconnect"] if row["ts_disconnect"] is not None else row["ts_closed"]
+    return None if _delay_s(row) == 0 else ended
+
+
+def _sooner(connections: Sequence[Row], delay_s: int) -> list[str]:
+    """Will topics of those that delay their wills by far less."""
+    own = [(row["will_topic"], row["will_delay_s"]) for row in connections if row["will_retain"]]
+    return [topic for topic, delay in own if topic is not None and delay and delay * _PART_OF_DELAY <= delay_s]
+
+
 def _is_back(row: Row, likes: Sequence[Row]) -> bool:
     """Of those of its client id or will topic another one was connected after that."""
+    ended = _ended(row) or 0
     return any(
-        other is not row
-        and (other["ts_disconnect"] or other["ts_closed"] or row["ts_disconnect"] + 1) > row["ts_disconnect"]
-        for other in likes
+        other is not row and (other["ts_disconnect"] or other["ts_closed"] or ended + 1) > ended for other in likes
     )
 
 
 def _served(row: Row, step: Row, sent: Sequence[Row]) -> list[Row]:
-    since = row["ts_disconnect"] + _GONE_NS
-    until = step["ts_until"]
+    ended, delay, until = _ended(row) or 0, _delay_s(row), step["ts_until"]
+    since = ended + _GONE_NS
+    if delay is not None:
+        until = min(until or ended + delay * NS_PER_S, ended + delay * NS_PER_S)
     return [
         one for one in sent
         if one["ts"] >= since and one["payload_crc32"] == step["payload_crc32"] and (until is None or one["ts"] < until)
@@ -123,23 +152,33 @@ def _is_like(one: str, other: str) -> bool:
 def _finding(row: Row, step: Row, served: list[Row], peers: int) -> Finding:
     topic = printable(row["will_topic"], 80)
     severity: Severity = "warning" if peers else "info"
-    unlike = f" {sentence_start(count(peers, 'other client'))} said there that it is gone first." if peers else ""
+    ended, delay = _ended(row) or 0, _delay_s(row)
+    others = sentence_start(count(peers, "other client"))
+    if delay is None:
+        went = "left with DISCONNECT at {}, so its will was not sent, and did not replace its retained status on {}"
+        unlike = f" {others} said there that it is gone first." if peers else ""
+    else:
+        went = f"lost its connection at {{}}; its will comes {delay:,} s later, and its retained status on {{}} stands"
+        unlike = f" {others} delay{'s' if peers == 1 else ''} the will by a tenth of that at most." if peers else ""
     return RULE.finding(
         severity=severity,
         confidence="medium",
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["will_topic"]},
         title=f"{client_title(row)} is gone, and its retained status on {short(row['will_topic'])} is not",
         sentence=(
-            f"{sentence_start(client_text(row))} left with DISCONNECT at {moment_text(row['ts_disconnect'])}, so its "
-            f"will was not sent, and did not replace its retained status on {topic}. {server_text(row)} sent that "
-            f"{times(len(served))} to subscribers afterwards, {period_text(served[0]['ts'], served[-1]['ts'])}.{unlike}"
+            f"{sentence_start(client_text(row))} {went.format(moment_text(ended), topic)}. {server_text(row)} sent "
+            f"that {times(len(served))} to subscribers afterwards, "
+            f"{period_text(served[0]['ts'], served[-1]['ts'])}.{unlike}"
         ),
         next_step=(
-            "Let the client publish its last status with RETAIN before DISCONNECT, or (5.0) leave with reason code "
-            "0x04, which sends the will. A device that only sleeps needs no change."
+            "Check the unit of the Will Delay Interval: it counts seconds. Until it is over, and the client away, its "
+            "retained status stands."
+            if delay is not None
+            else "Let the client publish its last status with RETAIN before DISCONNECT, or (5.0) leave with reason "
+            "code 0x04, which sends the will. A device that only sleeps needs no change."
         ),
         proof=Proof(
-            row["ts_disconnect"],
+            ended,
             served[-1]["ts"],
             (
                 Evidence(step["file"], step["packet"], step["message_id"]),
@@ -153,7 +192,8 @@ def _finding(row: Row, step: Row, served: list[Row], peers: int) -> Finding:
             "server": server_of(row),
             "served": len(served),
             "peers": peers,
-            "stood_still_ms": round((served[-1]["ts"] - row["ts_disconnect"]) / NS_PER_MS, 3),
+            "will_delay_s": delay,
+            "stood_still_ms": round((served[-1]["ts"] - ended) / NS_PER_MS, 3),
             "topics": [topic],
             "where": topic,
             "clients": [client_numbers(row)],
@@ -161,7 +201,8 @@ def _finding(row: Row, step: Row, served: list[Row], peers: int) -> Finding:
     )
 
 
-_LEFT = "FROM mqtt_connections WHERE will_retain AND disconnected_by = 'client'"
+_GONE = "(disconnected_by = 'client' OR (will_delay_s > 0 AND coalesce(ts_disconnect, ts_closed) IS NOT NULL))"
+_LEFT = f"FROM mqtt_connections WHERE will_retain AND {_GONE}"
 _WILLS = f"SELECT will_topic {_LEFT}"
 RULE = Rule(
     code="MQT151",
@@ -172,7 +213,8 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "will_topic",
-            "will_retain", "will_payload_bytes", "disconnected_by", "ts_disconnect", "disconnect_reason_code",
+            "will_retain", "will_payload_bytes", "will_delay_s", "session_expiry_s", "server_session_expiry_s",
+            "disconnected_by", "ts_disconnect", "disconnect_reason_code",
             "disconnect_packet", "ts_closed", "gap_bytes", "file",
         ),
         "mqtt_retained": (
@@ -194,5 +236,5 @@ RULE = Rule(
             f"AND topic IN ({_WILLS})"
         ),
     },
-    suspects="SELECT server_address FROM r_mqtt_connections WHERE disconnected_by = 'client'",
+    suspects="SELECT server_address FROM r_mqtt_connections WHERE disconnected_by IS NOT NULL OR ts_closed IS NOT NULL",
 )  # fmt: skip

@@ -94,6 +94,18 @@ _DUPLICATES = {
     "MON130-another document": {("MON102", "warning")},
     "MON130-a few of many": {("MON102", "info")},
 }
+# The server ends the connection of a device with a will, which MQT114 tells, delayed or not.
+_WILL_LATER = {
+    f"MQT151-{name}": {("MQT114", "info")}
+    for name in (
+        "a will in eight hours",
+        "a will in an hour, and nobody else has one",
+        "the will was due before",
+        "the will goes with the session",
+        "the will is not delayed",
+        "a delayed will of one that comes back",
+    )
+}
 # A device that dies without DISCONNECT: MQT103 tells how long it was silent, MQT114 that its will goes out.
 _DIES = {
     **{
@@ -167,6 +179,7 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     **_IN_THE_WAY,
     **_DUPLICATES,
     **_DIES,
+    **_WILL_LATER,
     **_GRANTED_LESS,
     **_PINGS,
     # Each subscriber that an alarm did not reach.

@@ -78,17 +78,21 @@ def behind(**more: object) -> dict[str, list[Row]]:
 
 
 def switched_off(
-    *says: bool, back: bool = False, served: float | None = 60, sizes: tuple[int, int] = (6, 7), **link: object
-) -> dict[str, list[Row]]:
+    *says: bool, back: bool = False, served: float | None = 60, sizes: tuple[int, int] = (6, 7),
+    delays: tuple[int, ...] = (), **link: object,
+) -> dict[str, list[Row]]:  # fmt: skip
     """Devices with a retained will that set their status and leave with DISCONNECT from 30 s on, each a second later.
 
     says: of each, whether it says first that it is gone. served: when a screen gets what is kept. link: of the first.
+    delays: the server ends the connections, and wills come so many seconds later.
     """
     there, gone = sizes
     links, sent = [connection("s", 50, 200, "10.2.0.9", client_id="screen")], []
     for n, tells in enumerate(says):
         device = {"client_id": f"dev-{n}", "client_address": f"10.2.0.{n + 1}", "topic": f"plant/dev-{n}/status"}
         leaves = {"closed_by": "client", "disconnected_by": "client", "ts_disconnect": at(30 + n)}
+        if delays:
+            leaves = {"closed_by": "server", "version": "5.0", "will_delay_s": delays[n], "session_expiry_s": 90_000}
         will = {"will_topic": device["topic"], "will_retain": True, "will_payload_bytes": gone, "client_id": f"dev-{n}"}
         links.append(
             connection(f"d{n}", n + 1, 30 + n, f"10.2.0.{n + 1}", **will, **(leaves | (link if n == 0 else {})))
@@ -211,6 +215,8 @@ MQTT_SESSIONS_FIRES: list[Scenario] = [
     ),
     fires("MQT151", "warning", "a device is switched off, its like says so first", **switched_off(False, True)),
     fires("MQT151", "info", "no like says so", **switched_off(False)),
+    fires("MQT151", "warning", "a will in eight hours", **switched_off(False, False, delays=(30_000, 4))),
+    fires("MQT151", "info", "a will in an hour, and nobody else has one", **switched_off(False, delays=(3600,))),
     fires("MQT152", "warning", "each start without the states that another screen gets", **starts()),
 ]  # fmt: skip
 
@@ -227,6 +233,16 @@ MQTT_SESSIONS_NEAR_MISSES: list[Scenario] = [
         **resumed_with_dup(4) | {"flows": [row | {"gap_bytes": 9} for row in resumed_with_dup(4)["flows"]]},
     ),
     silent("MQT119", "packets are missing", **coming_back(gap_bytes=9)),
+    silent("MQT151", "the will was due before", **switched_off(False, False, delays=(20, 4))),
+    silent(
+        "MQT151",
+        "the will goes with the session",
+        **switched_off(False, False, delays=(30_000, 4), session_expiry_s=10),
+    ),
+    silent("MQT151", "the will is not delayed", **switched_off(False, False, delays=(0, 4))),
+    silent(
+        "MQT151", "a delayed will of one that comes back", **switched_off(False, False, delays=(30_000, 4), back=True)
+    ),
     silent("MQT151", "both say it", **switched_off(True, True)),
     silent("MQT151", "it comes back", **switched_off(False, True, back=True)),
     silent("MQT151", "nobody gets the old status", **switched_off(False, True, served=None)),
