@@ -70,8 +70,8 @@ def detect(
         within = min(int(closed_within_s * NS_PER_S), int(median(gaps)) // _PART_OF_A_GAP)
         ends = [(row, ended) for row in rows if (ended := _ended_by_server(row)) is not None]
         found = list(_thrown_out(accepted, ends, within))
-        caused, ended = Counter(one.old["client_id"] for one in found), Counter(row["client_id"] for row, _ in ends)
-        victims = {name for name, n in caused.items() if n >= ends_least and n >= share * ended[name]}
+        caused, all_ends = Counter(one.old["client_id"] for one in found), Counter(row["client_id"] for row, _ in ends)
+        victims = {name for name, n in caused.items() if n >= ends_least and n >= share * all_ends[name]}
         found = [one for one in found if one.old["client_id"] in victims]
         for names in _sets(found):
             yield _finding([one for one in found if one.old["client_id"] in names], accepted)
