@@ -1,9 +1,9 @@
-"""Tables of MQTT's requests and answers: who answers how, what is asked and sent again and again."""
+"""Tables of MQTT's requests and answers: who answers how, what is asked for again, who talks to nobody."""
 
 from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column
-from wirewitness.analyser.tables.mqtt_clients import CLIENT, SERVER, count, moment, table, text
+from wirewitness.analyser.tables.mqtt_clients import CLIENT, SERVER, count, flag, moment, table, text
 from wirewitness.analyser.tables.shared import ts_column
 
 _ANSWERS = table(
@@ -33,7 +33,7 @@ _ANSWERS = table(
 
 _REPEATED_TRANSFERS = table(
     "mqtt_repeated_transfers",
-    "one row per client and kind of topics by which the same five messages or more came to it three times or more",
+    "one row per client and kind of topics by which five messages or more came to it three times, or fewer ten times",
     (
         ts_column("first of these messages", "context"),
         moment("ts_last", "the last one"),
@@ -48,6 +48,9 @@ _REPEATED_TRANSFERS = table(
         text("asked_topic", "topic of what it published last before most of the rounds; null: no such topic"),
         count("asked", "messages that it published on that topic"),
         count("asked_contents", "different payloads of these"),
+        Column("after_ms", "float64", "middle time from that message to a round", "context", unit="ms"),
+        Column("each_ms", "float64", "mean time from one round to the next", "context", unit="ms"),
+        Column("in_order", "float64", "share of messages after which the same one follows as mostly", "context"),
         count("likes", "other client ids that got half as many different messages of this shape, or more"),
         count("likes_rounds", "how often each of these came to them, at most"),
         text("message_id", "mqtt_publishes.message_id of the first message"),
@@ -57,7 +60,7 @@ _REPEATED_TRANSFERS = table(
     ),
     ("ts", "client_id", "shape"),
     "mqtt",
-    "sender asked_topic asked asked_contents likes_rounds asked_message_id",
+    "sender asked_topic asked asked_contents after_ms each_ms in_order likes_rounds asked_message_id",
 )
 
 _BIRTHS = table(
@@ -87,4 +90,31 @@ _BIRTHS = table(
     "client_id host late_ms message_id command_message_id",
 )
 
-ANSWER_TABLES = (_ANSWERS, _REPEATED_TRANSFERS, _BIRTHS)
+_LONE_PUBLISHERS = table(
+    "mqtt_lone_publishers",
+    "one row per client that publishes at a server where nobody subscribes, for a filter in force at another server",
+    (
+        ts_column("first of these messages", "context"),
+        moment("ts_last", "the last one"),
+        *CLIENT,
+        text("topic", "topic of these, the first by name"),
+        count("topics", "topics of these"),
+        count("messages", "messages that it published for that filter while it was in force"),
+        text("topic_filter", "filter at the other server"),
+        text("other_server_address", "IP address of the other server"),
+        count("other_server_port", "its port"),
+        text("other_client_id", "client id of who has that filter there"),
+        text("other_client_address", "its IP address"),
+        count("got", "messages that this one got by it, of clients of its server"),
+        flag("shares_address", "the address of the publisher has clients at the other server, too"),
+        text("message_id", "mqtt_publishes.message_id of the first message"),
+        text("last_message_id", "likewise of the last one"),
+        text("exchange_id", "exchange of the SUBSCRIBE at the other server"),
+        *SERVER,
+    ),
+    ("ts", "client_id", "topic_filter"),
+    "mqtt",
+    "other_client_id other_client_address other_server_address other_server_port exchange_id",
+)
+
+ANSWER_TABLES = (_ANSWERS, _REPEATED_TRANSFERS, _BIRTHS, _LONE_PUBLISHERS)

@@ -182,7 +182,7 @@ _OF_CLIENTS = (
     "mqtt_publisher_contents", "mqtt_group_absences", "mqtt_lone_subscribers",
     "mqtt_retained_back", "mqtt_early_resends", "mqtt_kept_filters",
     "mqtt_late_subscribes",
-    "mqtt_answers", "mqtt_repeated_transfers", "mqtt_births",
+    "mqtt_answers", "mqtt_repeated_transfers", "mqtt_births", "mqtt_lone_publishers",
 )  # fmt: skip
 MQTT_CLIENTS = StageTables(
     makes=_OF_CLIENTS,

@@ -16,6 +16,7 @@ from wirewitness.analyser.mqtt.facts import (
     group_absences,
     kept_filters,
     late_subscribes,
+    lone_publishers,
     lone_subscribers,
     publisher_contents,
     publisher_habits,
@@ -51,6 +52,7 @@ MADE = {
     "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS),
     "mqtt_answers": Made(answers.ASKS, answers.STEPS, answers.ROWS),
     "mqtt_repeated_transfers": Made(repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS),
+    "mqtt_lone_publishers": Made(lone_publishers.ASKS, lone_publishers.STEPS, lone_publishers.ROWS),
     "mqtt_births": Made(sparkplug_births.ASKS, sparkplug_births.STEPS, sparkplug_births.ROWS),
 }
 

@@ -3,16 +3,16 @@
 In: a view of `mqtt_publishes`. Out: STEPS and ROWS of the table.
 
 A row is a client id and shape of topics (digits, and its own id, do not count) of which LEAST different messages or
-more (topic and payload) came to it ROUNDS times or more each, in the middle; retained messages and those sent again
-with DUP aside. A round begins where the first of them comes. What the client published last before most rounds is what
-it asks with.
+more (topic and payload) came to it ROUNDS times or more each, in the middle, or fewer ones SINGLE times; retained
+messages and those sent again with DUP aside. A round begins where the first of them comes. What the client published
+last before most rounds is what it asks with. They come in order where what follows each is always the same.
 """
 
 from __future__ import annotations
 
 from wirewitness.analyser.mqtt.facts.shapes import shape_of
 
-LEAST, ROUNDS = 5, 3
+LEAST, ROUNDS, SINGLE = 5, 3, 10
 # Of the rounds, so many come after a message on one topic.
 _MOST = 0.6
 _CAME = """direction = 'server_to_client' AND client_id <> '' AND topic IS NOT NULL AND payload_bytes > 0
@@ -31,13 +31,29 @@ STEPS = {
                min(first_ns) AS first_ns, max(last_ns) AS last_ns, arg_max(last_message_id, last_ns) AS last_message_id,
                arg_min(struct_pack(topic, payload_crc32, payload_bytes, message_id, who),
                        (first_ns, message_id)) AS first
-        FROM transfer_contents GROUP BY ALL HAVING count(*) >= {LEAST}""",
+        FROM transfer_contents GROUP BY ALL""",
     "transfer_rows": f"""
         SELECT own.*, count(other.client_id) AS likes, max(other.rounds) AS likes_rounds
         FROM transfer_shapes AS own LEFT JOIN transfer_shapes AS other
             ON other.server = own.server AND other.shape = own.shape AND other.client_id <> own.client_id
             AND 2 * other.contents >= own.contents
-        WHERE own.rounds >= {ROUNDS} GROUP BY ALL""",
+        WHERE (own.rounds >= {ROUNDS} AND own.contents >= {LEAST}) OR own.rounds >= {SINGLE} GROUP BY ALL""",
+    "transfer_follows": f"""
+        SELECT server, client_id, shape, content, next, count(*) AS times
+        FROM (SELECT server, client_id, shape, content, lead(content) OVER (
+                         PARTITION BY server, client_id, shape ORDER BY at_ns, message_id) AS next
+              FROM (SELECT coalesce(server_address, '') AS server, client_id, {shape_of()} AS shape,
+                           hash(topic, payload_crc32, payload_bytes) AS content, epoch_ns(ts) AS at_ns, message_id
+                    FROM mqtt_publishes
+                    WHERE {_CAME} AND (server_address, client_id) IN (
+                        SELECT (nullif(server, ''), client_id) FROM transfer_rows))
+              SEMI JOIN transfer_rows USING (server, client_id, shape))
+        WHERE next IS NOT NULL GROUP BY ALL""",
+    "transfer_order": """
+        SELECT server, client_id, shape, sum(most) / sum(times) AS in_order
+        FROM (SELECT server, client_id, shape, content, max(times) AS most, sum(times) AS times
+              FROM transfer_follows GROUP BY ALL)
+        GROUP BY ALL""",
     "transfer_begins": """
         SELECT own.server, own.client_id, own.shape, epoch_ns(ts) AS at_ns
         FROM transfer_rows AS own JOIN mqtt_publishes AS came
@@ -52,16 +68,19 @@ STEPS = {
         WHERE direction = 'client_to_server' AND topic IS NOT NULL AND NOT coalesce(dup, false)
             AND client_id IN (SELECT client_id FROM transfer_rows)""",
     "transfer_before": """
-        SELECT begins.server, begins.client_id, shape, own.topic AS asked_topic, count(*) AS rounds
+        SELECT begins.server, begins.client_id, shape, own.topic AS asked_topic, count(*) AS rounds,
+               median(begins.at_ns - own.at_ns) AS after_ns
         FROM transfer_begins AS begins ASOF JOIN transfer_own AS own
             ON own.server = begins.server AND own.client_id = begins.client_id AND own.at_ns <= begins.at_ns
         GROUP BY ALL""",
+    "transfer_turns": """
+        SELECT server, client_id, shape, count(*) AS all_rounds,
+               (max(at_ns) - min(at_ns)) / nullif(count(*) - 1, 0) AS each_ns
+        FROM transfer_begins GROUP BY ALL""",
     "transfer_asked": f"""
-        SELECT server, client_id, shape, asked_topic, count(*) AS asked,
+        SELECT server, client_id, shape, asked_topic, any_value(after_ns) AS after_ns, count(*) AS asked,
                count(DISTINCT payload_crc32) AS asked_contents, arg_max(message_id, at_ns) AS asked_message_id
-        FROM (SELECT before.* FROM transfer_before AS before
-              JOIN (SELECT server, client_id, shape, count(*) AS all_rounds FROM transfer_begins GROUP BY ALL)
-                  USING (server, client_id, shape)
+        FROM (SELECT before.* FROM transfer_before AS before JOIN transfer_turns USING (server, client_id, shape)
               WHERE before.rounds >= {_MOST} * all_rounds)
         JOIN transfer_own AS own USING (server, client_id)
         WHERE own.topic = asked_topic GROUP BY ALL""",
@@ -76,9 +95,12 @@ ROWS = """
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
            client_id, first.who.client_address AS client_address, first.who.client_port AS client_port,
            first.who.version AS version, shape, first.topic AS topic, contents, rounds, messages, bytes, sender,
-           asked_topic, asked, asked_contents, likes, likes_rounds, first.message_id AS message_id, last_message_id,
+           asked_topic, asked, asked_contents, after_ns / 1e6 AS after_ms, each_ns / 1e6 AS each_ms, in_order, likes,
+           likes_rounds, first.message_id AS message_id, last_message_id,
            asked_message_id, nullif(server, '') AS server_address, first.who.server_port AS server_port
-    FROM transfer_rows LEFT JOIN transfer_asked USING (server, client_id, shape)
+    FROM transfer_rows LEFT JOIN transfer_order USING (server, client_id, shape)
+    LEFT JOIN transfer_turns USING (server, client_id, shape)
+    LEFT JOIN transfer_asked USING (server, client_id, shape)
     LEFT JOIN transfer_senders USING (server, client_id, shape)
     ORDER BY first_ns, client_id, shape"""
 ASKS = f"""EXISTS (SELECT client_id FROM mqtt_publishes WHERE {_CAME}

@@ -1,8 +1,8 @@
 """MQT156 transfer-again: a client gets the same series of messages over and over, its likes once.
 
 Finds
-    Clients to which the same messages come again and again, an update or a file in pieces, while others of their kind
-    get theirs once. Question: what is repeated without effect.
+    Clients to which the same messages come again and again, an update or a file in pieces, or one answer to the same
+    question, while others of their kind get theirs once. Question: what is repeated without effect.
 
 Why it matters
     The client finds the transfer broken each time, by its checksum or for want of space, or forgets that it has it, and
@@ -10,10 +10,12 @@ Why it matters
 
 How it decides
     By the fact `mqtt_repeated_transfers`: of topics of one shape at least `contents_least` different messages (topic
-    and payload) came to the client `rounds_least` times or more each, in the middle; retained messages and those sent
-    again by the server aside. At least `likes_least` other clients got as much of topics of this shape, and each
-    message a quarter (share) as often at most. What the client published right before these rounds is named where it is
-    one topic for most of them.
+    and payload) came to the client `rounds_least` times or more each, in the middle, and in the same order (in_order);
+    retained messages and those sent again by the server aside. The client's id is in the topic, or it asks: it
+    publishes on one topic right before most rounds (within a quarter of the time of a round), about as often as there
+    are rounds. Of fewer messages, down to one, it has to ask with the same payload each time, singles_least times or
+    more. At least `likes_least` other clients got as much of topics of this shape, and each message a quarter (share)
+    as often at most.
 
 False alarms
     A client that is sent a set of states over and over on purpose, unlike its likes.
@@ -39,31 +41,52 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 TRANSFERS = "mqtt_repeated_transfers"
+_FEWER, _SOON = 0.8, 0.25
 
 
 def detect(
-    frames: Frames, *, contents_least: int = 5, rounds_least: int = 4, likes_least: int = 2, share: float = 0.25
+    frames: Frames,
+    *,
+    contents_least: int = 5,
+    rounds_least: int = 4,
+    singles_least: int = 10,
+    likes_least: int = 2,
+    share: float = 0.25,
+    in_order: float = 0.8,
 ) -> Iterator[Finding]:
     """One finding for each client and kind of topics at this server."""
     for row in rows_of(frames[TRANSFERS]):
-        is_often = row["contents"] >= contents_least and row["rounds"] >= rounds_least
-        if is_often and row["likes"] >= likes_least and row["likes_rounds"] <= share * row["rounds"]:
+        if row["contents"] >= contents_least:
+            is_again = row["rounds"] >= rounds_least and ("<id>" in row["shape"] or _asks(row))
+        else:
+            is_again = row["rounds"] >= singles_least and row["asked_contents"] == 1 and _asks(row)
+        is_again = is_again and (row["in_order"] or 0.0) >= in_order
+        if is_again and row["likes"] >= likes_least and row["likes_rounds"] <= share * row["rounds"]:
             yield _finding(row)
+
+
+def _asks(row: Row) -> bool:
+    """Each round comes right after a message of the client on one topic, which it publishes for that alone."""
+    if row["asked_topic"] is None or row["each_ms"] is None:
+        return False
+    is_for_that = _FEWER * row["rounds"] <= row["asked"] <= row["rounds"] / _FEWER
+    return bool(is_for_that and row["after_ms"] <= _SOON * row["each_ms"])
 
 
 def _finding(row: Row) -> Finding:
     topic = printable(row["topic"], 80)
     asks = ""
-    if row["asked_topic"] is not None:
+    if _asks(row):
         same = ", always with the same payload" if row["asked_contents"] == 1 else ""
         asks = f" Before that it publishes on {printable(row['asked_topic'], 80)}, {times(row['asked'])}{same}."
+    what = "message" if row["contents"] == 1 else f"{row['contents']:,} messages"
+    like = "" if row["contents"] == 1 else "topics like "
     sender = f", published by {printable(row['sender'], 60)}" if row["sender"] else ""
     return RULE.finding(
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"]},
-        title=f"The same {row['contents']:,} messages {times(row['rounds'])}: {client_title(row)} on "
-        f"{short(row['topic'])}",
+        title=f"The same {what} {times(row['rounds'])}: {client_title(row)} on {short(row['topic'])}",
         sentence=(
-            f"{sentence_start(client_text(row))} got the same {row['contents']:,} messages on topics like {topic} "
+            f"{sentence_start(client_text(row))} got the same {what} on {like}{topic} "
             f"{times(row['rounds'])} from {server_text(row)}{sender}: {count(row['messages'], 'message')}, "
             f"{row['bytes']:,} bytes, {period_text(row['ts'], row['ts_last'])}.{asks} "
             f"{sentence_start(count(row['likes'], 'other client'))} got each message of that kind "
@@ -104,9 +127,9 @@ RULE = Rule(
     confidence="medium",
     reads={
         TRANSFERS: (
-            "ts", "ts_last", "client_id", "client_address", "client_port", "version", "topic", "contents", "rounds",
-            "messages", "bytes", "sender", "asked_topic", "asked", "asked_contents", "likes", "likes_rounds",
-            "message_id", "last_message_id", "asked_message_id", "server_port",
+            "ts", "ts_last", "client_id", "client_address", "client_port", "version", "shape", "topic", "contents",
+            "rounds", "messages", "bytes", "sender", "asked_topic", "asked", "asked_contents", "after_ms", "each_ms",
+            "in_order", "likes", "likes_rounds", "message_id", "last_message_id", "asked_message_id", "server_port",
         ),
     },
     partition_by=("server_address",),

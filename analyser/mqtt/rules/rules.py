@@ -61,6 +61,7 @@ from wirewitness.analyser.mqtt.rules import (
     mqt155_no_correlation,
     mqt156_transfer_again,
     mqt157_rebirths,
+    mqt158_one_age,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -121,4 +122,5 @@ RULES: tuple[Rule, ...] = (
     mqt155_no_correlation.RULE,
     mqt156_transfer_again.RULE,
     mqt157_rebirths.RULE,
+    mqt158_one_age.RULE,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.mqtt_likes import answering, born, update_of
+from tests.analyser.engine.rules.scenarios.mqtt_likes import answering, born, parted, update_of
 from tests.analyser.engine.rules.scenarios.mqtt_work import (
     at_two_servers,
     away,
@@ -110,11 +110,12 @@ def test_answers_have_what_they_lack_of_their_requests() -> None:
 
 
 def test_repeated_transfers_have_their_rounds_and_what_asked_for_them() -> None:
-    query = """SELECT client_id, shape, contents, rounds, messages, sender, asked_topic, asked, asked_contents, likes,
-        likes_rounds FROM mqtt_repeated_transfers ORDER BY 1"""
-    mine = ("lock-0", "piece/<id>/0", 10, 8, 80, "store", "want/lock-0", 8, 1, 2, 1)
+    query = """SELECT client_id, shape, contents, rounds, messages, sender, asked_topic, asked, asked_contents,
+        round(after_ms), round(each_ms), round(in_order, 2), likes, likes_rounds
+        FROM mqtt_repeated_transfers ORDER BY 1"""
+    mine = ("lock-0", "piece/<id>/0", 10, 8, 80, "store", "want/lock-0", 8, 1, 1010, 30_000, 1.0, 2, 1)
     assert made({"mqtt_publishes": update_of()}, query) == [mine]
-    assert made({"mqtt_publishes": update_of(asks=False)}, query) == [(*mine[:6], None, None, None, 2, 1)]
+    assert made({"mqtt_publishes": update_of(asks=False)}, query) == [(*mine[:6], *(None,) * 4, *mine[10:])]
     assert made({"mqtt_publishes": update_of(changes=True)}, query) == []
 
 
@@ -126,3 +127,12 @@ def test_births_are_asked_for_where_a_command_came_right_before() -> None:
     ]
     assert made({"mqtt_publishes": born((10,), late=0.8)}, query) == [("plant/node-0", 11, 0, 12, 10, None, 0, 0)]
     assert made({"mqtt_publishes": born((10,), afresh=True)}, query) == [("plant/node-0", 11, 0, 12, 10, None, 0, 0)]
+
+
+def test_lone_publishers_have_who_waits_for_them_elsewhere() -> None:
+    query = """SELECT client_id, server_port, messages, topic_filter, other_server_port, other_client_id, got,
+        shares_address FROM mqtt_lone_publishers"""
+    assert made(parted(), query) == [("shop-b", 1885, 15, "order/#", 1883, "bill", 15, True)]
+    assert made(parted(address="10.2.7.4"), query)[0][-1] is False
+    for other in (parted(own_subscriber=True), parted(same=True), parted(gap_bytes=9), parted(gap_bytes=None)):
+        assert made(other, query) == []
