@@ -12,9 +12,8 @@ How it decides
     Per server, application and shape, from how often it was sent and what came of it:
     empty: of at least 30 queries (empty_least) nine tenths returned nothing. Those with the same values again, or that
     search for what is due, at less than half a second (poll_s) from one to the next, on the average: a worker that
-    looks once a second is healthy. Those that name other values each time at any pace, where not one found anything
-    (a list that few things are on, such as a blocklist, answers some), unless the same application inserts about as
-    much there (it looks before it inserts).
+    looks once a second is healthy. Those that name other values each time at any pace, unless the same application
+    inserts about as much there (it looks before it inserts).
     same: at least 50 times (same_least), four fifths of the shape, with the same values and a reply of the same size,
     within 200 ms (same_s) of each other on the average, for 5 s or more (same_over_s) and at least three on each
     connection (each), while no write changed the collection: a pool that fills asks once on each. Info where the
@@ -164,8 +163,6 @@ def _is_empty(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
         return False
     if not names_documents(row):
         return every_ms(row) < poll_ms
-    if row["without_effect"] < row["succeeded"]:
-        return False
     there = [one for one in own if (one["database"], one["collection"]) == (row["database"], row["collection"])]
     made = sum(one["succeeded"] for one in there if one["command"] in ("insert", "update") and one is not row)
     return bool(made < 0.5 * row["succeeded"])

@@ -369,7 +369,6 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         *updates(40, unacknowledged=True, status="one_way"))),
     silent("MON119", "a worker that looks once a second", **alone(*nothing(60, 1, literals_id="same"))),
     silent("MON119", "it looks before it inserts", **alone(*nothing(40, 1), *inserts(40, 1, flow="b"))),
-    silent("MON119", "few things are on the list", **alone(*nothing(160, 0.2), *many(7, every=5, flow="b"))),
     silent("MON119", "half of them find something", **alone(*nothing(30, 0.05), *many(30, every=0.05, flow="b"))),
     silent("MON119", "a change stream", **alone(*nothing(60, 0.05, literals_id="same", tailable=True))),
     silent("MON119", "forty-nine", **alone(*same(49, 0.12))),
