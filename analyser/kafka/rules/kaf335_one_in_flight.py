@@ -71,7 +71,8 @@ class _Chain(NamedTuple):
     @property
     def cycle_ms(self) -> float:
         """The median time from one to the next."""
-        return median(after["ts"] - before["ts"] for before, after in pairwise(self.rows)) / NS_PER_MS
+        steps = [(after["ts"] - before["ts"]) / NS_PER_MS for before, after in pairwise(self.rows)]
+        return float(median(steps))
 
     @property
     def bytes_a_second(self) -> float:
@@ -148,7 +149,7 @@ def _one_by_one(rows: Sequence[Row], way_ms: float, beyond_ms: float, share: flo
     cycle = median((after["ts"] - before["ts"]) / NS_PER_MS for before, after in pairwise(rows))
     if min(gaps) < 0 or not (1 - _PART) * way_ms <= cycle <= _LONGER * way_ms:
         return False
-    return sum(abs(gap - beyond_ms) <= _PART * way_ms for gap in gaps) >= share * len(gaps)
+    return bool(sum(abs(gap - beyond_ms) <= _PART * way_ms for gap in gaps) >= share * len(gaps))
 
 
 def _ages(batches: Sequence[Row]) -> list[float]:
