@@ -25,6 +25,7 @@ from wirewitness.dissectors.mongo.bson_fields import (
     text,
     texts,
 )
+from wirewitness.dissectors.mongo.command_shapes import id_of_document
 from wirewitness.dissectors.mongo.error_codes import ERROR_NAMES
 from wirewitness.dissectors.mongo.messages import Message
 from wirewitness.dissectors.mongo.opcodes import OP_REPLY
@@ -116,7 +117,11 @@ def reply_facts(command: str | None, message: Message, found: Outcome, to_comman
         if add is not None:
             add(facts, data, span)
     if command in ("findAndModify", "findandmodify") and b"value" in fields:
-        facts["documents_returned"] = int(fields[b"value"][0] == DOCUMENT)
+        kind, start, end = fields[b"value"]
+        facts["documents_returned"] = int(kind == DOCUMENT)
+        given = id_of_document(data, start, end) if kind == DOCUMENT else None
+        if given is not None:
+            facts["document_ids"] = [given]
     elif command == "bulkWrite":
         counts = [integer(data, fields.get(key)) for key in (b"nInserted", b"nMatched", b"nDeleted")]
         facts["n"] = sum(count for count in counts if count is not None)

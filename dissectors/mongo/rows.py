@@ -32,7 +32,7 @@ MONGO_COMMANDS = Fields(
         "document_ids",
         "int64_list",
         "digests of 32 bits of _id: of the first 100 documents of an insert or statements by _id alone of an update or "
-        "delete, of the one that a find or findAndModify by _id asks for",
+        "delete, of the one that a find by _id alone asks for, or that a findAndModify asks for so or gives",
     ),
     Field(
         "document_shape",

@@ -42,6 +42,7 @@ from wirewitness.analyser.mongo.rules import (
     mon136_idle_closed,
     mon137_default_database,
     mon138_index_dropped,
+    mon139_taken_while_held,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -83,4 +84,5 @@ RULES: tuple[Rule, ...] = (
     mon136_idle_closed.RULE,
     mon137_default_database.RULE,
     mon138_index_dropped.RULE,
+    mon139_taken_while_held.RULE,
 )

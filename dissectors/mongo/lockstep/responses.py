@@ -12,6 +12,7 @@ import numpy as np
 
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.mongo.bson_fields import ARRAY, DOCUMENT
+from wirewitness.dissectors.mongo.command_shapes import id_of_document
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.counting import elements
 from wirewitness.dissectors.mongo.lockstep.filled import Filled
@@ -110,7 +111,17 @@ def fill(buffer: Buffer, answers: Answers, found: Outcomes, into: Filled) -> Non
     if value is not None and answers.finds.any():
         is_document = np.full(np.count_nonzero(answers.finds), value.kind == DOCUMENT)
         into.numbers("documents_returned", rows[answers.finds], is_document)
+        if value.kind == DOCUMENT:
+            _fill_given_ids(buffer, rows[answers.finds], value.rows(np.flatnonzero(answers.finds)), into)
     _fill_words(buffer, answers, np.flatnonzero(tells), into)
+
+
+def _fill_given_ids(buffer: Buffer, rows: Ints, values: Values, into: Filled) -> None:
+    """The documents that findAndModify gave."""
+    found = [id_of_document(buffer.data, *span_of(values, row)[1:]) for row in range(len(rows))]
+    known = [place for place, one in enumerate(found) if one is not None]
+    if known:
+        into.each("document_ids", rows[known], [[found[place]] for place in known])
 
 
 def _fill_added(buffer: Buffer, answers: Answers, key: bytes, into: Filled) -> Flags:

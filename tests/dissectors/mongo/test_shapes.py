@@ -233,6 +233,17 @@ def test_find_and_modify_by_id_has_the_digest_of_a_find() -> None:
     assert document_ids({"findAndModify": "a", "query": {"x": 7}, "update": {"$inc": {"x": 1}}}) is None
 
 
+@pytest.mark.parametrize("name", ["findAndModify", "findandmodify"])
+def test_find_and_modify_has_the_digest_of_the_document_that_it_gives(name: str) -> None:
+    def of(value: Any) -> Any:
+        asked = op_msg({name: "a", "query": {"x": 7}, "update": {"$inc": {"x": 1}}, "$db": "d"}, 1)
+        return Wire().client(asked).server(op_msg({"value": value, "ok": 1.0}, 2, 1)).finish().command("document_ids")
+
+    assert of({"_id": 7, "x": 1}) == document_ids({"find": "a", "filter": {"_id": 7}})
+    assert of({"x": 1}) is None
+    assert of(None) is None
+
+
 @pytest.mark.parametrize(
     "inserted",
     [

@@ -12,6 +12,7 @@ from wirewitness.analyser.network.rules.tcp import (
     tcp106_window_limited,
     tcp107_address_twice,
     tcp108_large_segments_lost,
+    tcp109_slow_to_come,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -23,4 +24,5 @@ RULES: tuple[Rule, ...] = (
     tcp106_window_limited.RULE,
     tcp107_address_twice.RULE,
     tcp108_large_segments_lost.RULE,
+    tcp109_slow_to_come.RULE,
 )

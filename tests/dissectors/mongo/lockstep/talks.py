@@ -254,7 +254,7 @@ class Talk:
                 lambda: {"n": 1, "upserted": random.choice(([{"index": 0, "_id": 1}], [], 5)), **fine},
                 lambda: {
                     "lastErrorObject": random.choice(({"n": 1}, {}, 5)),
-                    "value": random.choice((None, {"a": 1})),
+                    "value": random.choice((None, {"a": 1}, {"_id": random.randrange(9)}, {"a": 1, "_id": "b"})),
                     **fine,
                 },
                 lambda: {"values": random.choice(([1, 2, 3], ["a"] * 12, 5)), **fine},

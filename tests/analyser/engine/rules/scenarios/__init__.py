@@ -28,6 +28,7 @@ from tests.analyser.engine.rules.scenarios.kafka_use import KAFKA_USE_FIRES, KAF
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_limits import MONGO_LIMITS_FIRES, MONGO_LIMITS_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mongo_queues import QUEUES_FIRES, QUEUES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRES, MQTT_CLIENTS_NEAR_MISSES
@@ -40,6 +41,7 @@ from tests.analyser.engine.rules.scenarios.near_misses import NEAR_MISSES as OTH
 from tests.analyser.engine.rules.scenarios.net import NET_FIRES, NET_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.scenario import Scenario
 from tests.analyser.engine.rules.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.tcp_arrivals import ARRIVALS_FIRES, ARRIVALS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 
 FIRES: list[Scenario] = [
@@ -62,6 +64,7 @@ FIRES: list[Scenario] = [
     *TRANSACTION_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
+    *ARRIVALS_FIRES,
     *TLS_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
@@ -74,6 +77,7 @@ FIRES: list[Scenario] = [
     *MONGO_FIRES,
     *MONGO_USE_FIRES,
     *MONGO_LIMITS_FIRES,
+    *QUEUES_FIRES,
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
@@ -96,6 +100,7 @@ NEAR_MISSES: list[Scenario] = [
     *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
+    *ARRIVALS_NEAR_MISSES,
     *TLS_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
@@ -108,6 +113,7 @@ NEAR_MISSES: list[Scenario] = [
     *MONGO_NEAR_MISSES,
     *MONGO_USE_NEAR_MISSES,
     *MONGO_LIMITS_NEAR_MISSES,
+    *QUEUES_NEAR_MISSES,
 ]
 
 __all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]

@@ -13,10 +13,10 @@ _THIRD = {"client_address": "10.3.0.3", "app_name": "mail", "flow": "c"}
 _Rows = dict[str, list[Row]]
 
 
-def reads(count: int, start: float, found: int, **more: Any) -> list[Row]:
+def reads(count: int, start: float, found: int, every: float = 0.5, **more: Any) -> list[Row]:
     """Finds of the second application."""
     known = {"documents_returned": found, "cursor_exhausted": True, "literals_id": "7"}
-    return [command(start + n / 2, **{**_SECOND, **known, **more}) for n in range(count)]
+    return [command(start + n * every, **{**_SECOND, **known, **more}) for n in range(count)]
 
 
 def dropped(after: int = 0, name: str = "dropDatabase", **more: Any) -> list[Row]:

@@ -1,0 +1,188 @@
+"""MON139 taken-while-held: a document that one takes for work is given to another one before the first is through.
+
+Finds
+    Queues in a collection whose documents findAndModify gives to a second taker while the first one still works on
+    them. Question: who acts on one thing at the same time.
+
+Why it matters
+    All of these commands succeed, so nobody is told: mails, payments and bookings happen twice, and half of the
+    time of the workers is lost. A lease that is shorter than the work does so, or a job that puts back too early.
+
+How it decides
+    findAndModify gives a document (its _id is known by the reply) to one client (address, name, driver), then, by a
+    command of the same shape, to another one. The first one writes that document by its _id (update, delete) after that
+    and not before: it was at work. The same of one client, where its filter does not name the _id and two such writes
+    of one shape follow. So it is with at least 5 documents (least), a fifth (share) of those that were taken. Where an
+    update or delete without _id changed documents of this collection between both takes, four times in five (back), it
+    is named as what puts them back; else the filter of the takers itself takes what was taken before.
+
+False alarms
+    Work that several are to do on one document at the same time, and that they take by the same command.
+
+What it cannot tell
+    Work that is noted elsewhere than in the document, or by a filter with more than its _id: then the first taker may
+    be gone for good, and nothing is said.
+
+References
+    MongoDB manual: findAndModify. Lease and visibility timeout of queues are longer than the longest work, or renewed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.rows import (
+    COMMAND_COLUMNS,
+    TITLE_NAME,
+    client_key,
+    client_numbers,
+    client_text,
+    client_title,
+    command_finding,
+    listed,
+    namespace,
+)
+from wirewitness.analyser.mongo.rules.use import client_of
+
+_TAKES = ("findAndModify", "findandmodify")
+_BY_ID = '{"query":{"_id":'
+
+
+class _Overlap(NamedTuple):
+    """taken: by the first one; again: by the second one; done: the first one's write, after both."""
+
+    taken: Row
+    again: Row
+    done: Row
+
+
+def detect(frames: Frames, *, least: int = 5, share: float = 0.2, back: float = 0.8) -> Iterator[Finding]:
+    """At most one finding for this collection."""
+    takes: dict[int, list[Row]] = {}
+    writes: dict[int, list[Row]] = {}
+    sweeps: list[Row] = []
+    for row in rows_of(frames["mongo_commands"]):
+        if row["command"] in _TAKES:
+            takes.setdefault(int(row["document_ids"][0]), []).append(row)
+        elif row["document_ids"] is None or not len(row["document_ids"]):
+            sweeps.append(row)
+        else:
+            for document in row["document_ids"]:
+                writes.setdefault(int(document), []).append(row)
+    found = [
+        one
+        for document, own in takes.items()
+        if len(own) > 1 and (one := _overlap(own, writes.get(document, []))) is not None
+    ]
+    if len(found) >= least and len(found) >= share * len(takes):
+        yield _finding(found, len(takes), _putters(found, sweeps, back))
+
+
+def _overlap(takes: Sequence[Row], writes: Sequence[Row]) -> _Overlap | None:
+    """The first time that a document was given to another one while the one before was at work."""
+    for taken, again in pairwise(takes):
+        own = [row for row in writes if client_of(row) == client_of(taken) and row["ts"] > taken["ts"]]
+        if taken["shape_id"] != again["shape_id"] or not own or own[0]["ts"] <= again["ts_response"]:
+            continue
+        if client_of(taken) != client_of(again):
+            return _Overlap(taken, again, own[0])
+        shapes = Counter(row["shape_id"] for row in own)
+        if not (taken["query_shape"] or "").startswith(_BY_ID) and max(shapes.values()) > 1:
+            return _Overlap(taken, again, own[0])
+    return None
+
+
+def _putters(found: Sequence[_Overlap], sweeps: Sequence[Row], back: float) -> list[Row]:
+    """What changed documents of the collection between both takes: commands of the one client that did so mostly."""
+    by_client: dict[tuple[object, ...], tuple[set[int], list[Row]]] = {}
+    for number, one in enumerate(found):
+        for row in sweeps:
+            if one.taken["ts_response"] <= row["ts"] and row["ts_response"] <= one.again["ts_response"]:
+                times, rows = by_client.setdefault(client_of(row), (set(), []))
+                times.add(number)
+                rows.append(row)
+    times, rows = max(by_client.values(), key=lambda held: len(held[0]), default=(set(), []))
+    return rows if len(times) >= back * len(found) else []
+
+
+def _finding(found: Sequence[_Overlap], taken: int, putters: Sequence[Row]) -> Finding:
+    first = found[0]
+    culprit, place = (putters[0] if putters else first.taken), namespace(first.taken) or "?"
+    takers = {client_of(row): row for one in found for row in (one.taken, one.again)}
+    who = listed(client_text(row) for row in takers.values())
+    again_ms = median((one.again["ts"] - one.taken["ts"]) / NS_PER_MS for one in found)
+    work_ms = median((one.done["ts"] - one.taken["ts"]) / NS_PER_MS for one in found)
+    how = (
+        f"{sentence_start(client_text(culprit))} puts documents of {place} at {server_text(culprit)} back while they "
+        f"are worked on ({culprit['command']}). "
+        if putters
+        else f"{sentence_start(who)} take documents of {place} at {server_text(culprit)} that others work on. "
+    )
+    by = f" to {who}" if putters else ""
+    return command_finding(
+        RULE,
+        [row for one in found[:15] for row in one],
+        severity="warning",
+        subject={**client_key(culprit), "where": place, "command": culprit["command"]},
+        title=f"Taken again while in work, {count(len(found), 'document')} of {printable(place, TITLE_NAME)}: "
+        f"{client_title(culprit)}",
+        sentence=(
+            f"{how}{len(found)} of {count(taken, 'document')} that findAndModify gave{by} were given again before the "
+            f"first one was through: {ms_text(again_ms)} after the first time, when the work takes {ms_text(work_ms)} "
+            "(medians). The work is done twice."
+        ),
+        next_step=(
+            "Make the lease longer than the longest work, or let the worker renew it; end a work with a filter that "
+            "names its taker, so that who is late changes nothing."
+        ),
+        numbers={
+            "documents": len(found),
+            "documents_taken": taken,
+            "again_ms": round(again_ms, 3),
+            "work_ms": round(work_ms, 3),
+            "query_shape": culprit["query_shape"],
+            "wasted_ms": round(work_ms * len(found), 3),
+            "records_again": len(found),
+            "clients": [client_numbers(row) for row in ([culprit] if putters else [*takers.values()])][:20],
+        },
+    )
+
+
+_DONE = "status = 'ok' AND ts_response IS NOT NULL"
+_TAKEN = f"{_DONE} AND command IN {_TAKES} AND n = 1 AND documents_returned = 1 AND len(document_ids) = 1"
+_PLACE = "server_address, server_port, database, collection"
+# Collections of which some documents were given more than once.
+_TWICE = (
+    f"SELECT ({_PLACE}) FROM mongo_commands WHERE {_TAKEN} GROUP BY {_PLACE} "
+    "HAVING count(*) > count(DISTINCT document_ids[1])"
+)
+RULE = Rule(
+    code="MON139",
+    question="concurrent",
+    name="taken-while-held",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mongo_commands": (
+            *COMMAND_COLUMNS, "document_ids", "documents_returned", "n", "n_modified", "shape_id", "query_shape",
+        )
+    },
+    partition_by=("server_address", "server_port", "database", "collection"),
+    detect=detect,
+    rows={
+        "mongo_commands": f"({_PLACE}) IN ({_TWICE}) AND (({_TAKEN}) OR ({_DONE} AND command IN ('update', 'delete') "
+        "AND (document_ids IS NOT NULL OR n_modified > 0 OR (command = 'delete' AND n > 0))))"
+    },
+    suspects=f"SELECT {_PLACE} FROM r_mongo_commands WHERE command IN {_TAKES} GROUP BY {_PLACE} "
+    "HAVING count(*) > count(DISTINCT document_ids[1])",
+)  # fmt: skip
