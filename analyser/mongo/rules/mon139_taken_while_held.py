@@ -41,6 +41,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.queues import DONE, PLACE, PLACE_KEY, TAKEN, TAKES, asks_by_id, document_of
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -53,9 +54,6 @@ from wirewitness.analyser.mongo.rules.rows import (
     namespace,
 )
 from wirewitness.analyser.mongo.rules.use import client_of
-
-_TAKES = ("findAndModify", "findandmodify")
-_BY_ID = '{"query":{"_id":'
 
 
 class _Overlap(NamedTuple):
@@ -72,8 +70,8 @@ def detect(frames: Frames, *, least: int = 5, share: float = 0.2, back: float = 
     writes: dict[int, list[Row]] = {}
     sweeps: list[Row] = []
     for row in rows_of(frames["mongo_commands"]):
-        if row["command"] in _TAKES:
-            takes.setdefault(int(row["document_ids"][0]), []).append(row)
+        if row["command"] in TAKES:
+            takes.setdefault(document_of(row), []).append(row)
         elif row["document_ids"] is None or not len(row["document_ids"]):
             sweeps.append(row)
         else:
@@ -97,7 +95,7 @@ def _overlap(takes: Sequence[Row], writes: Sequence[Row]) -> _Overlap | None:
         if client_of(taken) != client_of(again):
             return _Overlap(taken, again, own[0])
         shapes = Counter(row["shape_id"] for row in own)
-        if not (taken["query_shape"] or "").startswith(_BY_ID) and max(shapes.values()) > 1:
+        if not asks_by_id(taken) and max(shapes.values()) > 1:
             return _Overlap(taken, again, own[0])
     return None
 
@@ -158,12 +156,9 @@ def _finding(found: Sequence[_Overlap], taken: int, putters: Sequence[Row]) -> F
     )
 
 
-_DONE = "status = 'ok' AND ts_response IS NOT NULL"
-_TAKEN = f"{_DONE} AND command IN {_TAKES} AND n = 1 AND documents_returned = 1 AND len(document_ids) = 1"
-_PLACE = "server_address, server_port, database, collection"
 # Collections of which some documents were given more than once.
 _TWICE = (
-    f"SELECT ({_PLACE}) FROM mongo_commands WHERE {_TAKEN} GROUP BY {_PLACE} "
+    f"SELECT ({PLACE}) FROM mongo_commands WHERE {TAKEN} GROUP BY {PLACE} "
     "HAVING count(*) > count(DISTINCT document_ids[1])"
 )
 RULE = Rule(
@@ -177,12 +172,12 @@ RULE = Rule(
             *COMMAND_COLUMNS, "document_ids", "documents_returned", "n", "n_modified", "shape_id", "query_shape",
         )
     },
-    partition_by=("server_address", "server_port", "database", "collection"),
+    partition_by=PLACE_KEY,
     detect=detect,
     rows={
-        "mongo_commands": f"({_PLACE}) IN ({_TWICE}) AND (({_TAKEN}) OR ({_DONE} AND command IN ('update', 'delete') "
+        "mongo_commands": f"({PLACE}) IN ({_TWICE}) AND (({TAKEN}) OR ({DONE} AND command IN ('update', 'delete') "
         "AND (document_ids IS NOT NULL OR n_modified > 0 OR (command = 'delete' AND n > 0))))"
     },
-    suspects=f"SELECT {_PLACE} FROM r_mongo_commands WHERE command IN {_TAKES} GROUP BY {_PLACE} "
+    suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command IN {TAKES} GROUP BY {PLACE} "
     "HAVING count(*) > count(DISTINCT document_ids[1])",
 )  # fmt: skip

@@ -43,6 +43,9 @@ from wirewitness.analyser.mongo.rules import (
     mon137_default_database,
     mon138_index_dropped,
     mon139_taken_while_held,
+    mon140_same_job_again,
+    mon141_check_then_insert,
+    mon142_queue_falls_behind,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -85,4 +88,7 @@ RULES: tuple[Rule, ...] = (
     mon137_default_database.RULE,
     mon138_index_dropped.RULE,
     mon139_taken_while_held.RULE,
+    mon140_same_job_again.RULE,
+    mon141_check_then_insert.RULE,
+    mon142_queue_falls_behind.RULE,
 )

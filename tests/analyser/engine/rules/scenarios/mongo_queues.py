@@ -1,10 +1,10 @@
-"""Scenarios of MongoDB collections that are queues or are loaded anew: MON133, MON139."""
+"""Scenarios of MongoDB collections that are queues or are loaded anew: MON133, MON139 to MON142."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import Row
+from tests.analyser.engine.rules.scenarios.build import Row, at
 from tests.analyser.engine.rules.scenarios.build_mongo import alone, command
 from tests.analyser.engine.rules.scenarios.mongo_limits import reads
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
@@ -67,6 +67,92 @@ def loaded(
     return rows
 
 
+def poisoned(times: int = 20, others: int = 8, every: float = 0.5, empty: int = 0, back: bool = True,
+             shape: str = TAKE, served: bool = False) -> list[Row]:  # fmt: skip
+    """One document that is taken and put back again and again, while another client inserts others.
+
+    empty: findAndModify that give nothing; served: a second worker takes the others."""
+    one, other = _WORKERS
+    rows = [inserted(0.5, 1)]
+    for n in range(times):
+        rows.append(taken(1 + n * every, 1, one, shape))
+        rows += [_write(1 + n * every + every / 2, 1, one)] if back else []
+    rows += [nothing(1.4 + n * every, one) for n in range(empty)]
+    for n in range(others):
+        rows.append(inserted(1.2 + n * every, 100 + n))
+        rows += [taken(1.3 + n * every, 100 + n, other)] if served else []
+    return rows
+
+
+def inserted(seconds: float, document: int, **more: Any) -> Row:
+    """A job of the producer."""
+    who = {"client_address": "10.3.0.14", "app_name": "shop", "flow": "w14"}
+    return command(seconds, "insert", **{"document_ids": [document], "documents_sent": 1, "n": 1, **who, **more})
+
+
+def nothing(seconds: float, worker: dict[str, Any]) -> Row:
+    """A findAndModify that gives nothing."""
+    return command(seconds, "findAndModify", query_shape=TAKE, documents_returned=0, n=0, **worker)
+
+
+def raced(
+    count: int = 8, apart: float = 0.01, until: float = 0.1, shape: str = '{"_id":"?objectId","order":"?number"}',
+    found: int = 0, refused: bool = False, alone: int = 0,
+) -> list[Row]:  # fmt: skip
+    """Two that ask for the same number, `apart` seconds after each other, and insert `until` seconds after that.
+
+    found: what the second find returns; refused: the second insert is; alone: numbers for which both ask, at other
+    times, and nobody inserts."""
+    rows = []
+    for n in range(count + alone):
+        for place, who in enumerate(_WORKERS):
+            start = 1 + n + place * apart
+            known = {"query_shape": '{"filter":{"order":"?number"}}', "literals_id": f"{n:08x}", **who}
+            rows.append(command(start, "find", documents_returned=found * place, **known))
+            if n < count:
+                made: dict[str, Any] = {"documents_sent": 1, "n": 1, "document_shape": shape, **who}
+                if refused and place:
+                    made |= {"n": 0, "status": "error", "error_code": 11000, "write_errors": 1}
+                rows.append(command(start + until, "insert", **made))
+    return rows
+
+
+def behind(
+    before: float = 1, later: float = 8, pace: float = 3, start: float = 20, end: float = 80, until: float = 78,
+    batch: int = 0,
+) -> list[Row]:  # fmt: skip
+    """A queue that workers manage: `before` a second come, then from `start` until `until` `later` more, by a second
+    producer. pace: what both workers take in a second at most. batch: that come at once at `start` instead."""
+    import_of = {"client_address": "10.3.0.15", "app_name": "import", "flow": "w15"}
+    coming = [(1 + n / before, n, {}) for n in range(int((end - 1) * before))]
+    coming += [(start + n / later, 10_000 + n, import_of) for n in range(int((until - start) * later) if later else 0)]
+    coming += [(start + n / 1000, 20_000 + n, import_of) for n in range(batch)]
+    coming.sort(key=lambda one: one[0])
+    rows = [inserted(seconds, document, **who) for seconds, document, who in coming]
+    queue, number = [*coming], 0
+    for n in range(int(end * pace)):
+        seconds, worker = 1.05 + n / pace, _WORKERS[n % 2]
+        if number < len(queue) and queue[number][0] < seconds:
+            rows.append(taken(seconds, queue[number][1], worker))
+            number += 1
+        else:
+            rows.append(nothing(seconds, worker))
+    return [row for row in rows if row["ts"] <= at(end)]
+
+
+def slower() -> list[Row]:
+    """Four come each second; two workers take five, from a quarter of the time on two."""
+    rows = [inserted(1 + n / 4, n) for n in range(316)]
+    number, seconds = 0, 1.1
+    while seconds < 80:
+        ready = 1 + number / 4 < seconds
+        worker = _WORKERS[number % 2]
+        rows.append(taken(seconds, number, worker) if ready else nothing(seconds, worker))
+        number += ready
+        seconds += 0.2 if seconds < 21 else 0.5
+    return rows
+
+
 QUEUES_FIRES: list[Scenario] = [
     fires("MON133", "warning", "it is filled again while others read", **alone(*loaded())),
     fires("MON133", "warning", "once, and all reads find nothing meanwhile", **alone(*loaded(1, during=0))),
@@ -77,6 +163,10 @@ QUEUES_FIRES: list[Scenario] = [
     fires("MON139", "warning", "a lease that is shorter than the work", **alone(*given_twice())),
     fires("MON139", "warning", "a job puts back what is worked on", **alone(*given_twice(sweep=True))),
     fires("MON139", "warning", "two threads of one application", **alone(*given_twice(workers=_WORKERS[:1] * 2))),
+    fires("MON140", "warning", "a job that always fails", **alone(*poisoned())),
+    fires("MON141", "warning", "two that look and insert", **alone(*raced())),
+    fires("MON142", "warning", "a second producer", **alone(*behind())),
+    fires("MON142", "warning", "workers take less than before", **alone(*slower())),
 ]  # fmt: skip
 QUEUES_NEAR_MISSES: list[Scenario] = [
     silent("MON133", "others see all of it all the time", **alone(*loaded(during=6))),
@@ -89,6 +179,23 @@ QUEUES_NEAR_MISSES: list[Scenario] = [
     silent("MON139", "a note behind the work", **alone(*given_twice(early=True))),
     silent("MON139", "two stages that work at once, each by a shape of its own",
            **alone(*given_twice(shape_id="other"))),
+    silent("MON140", "nine times", **alone(*poisoned(9))),
+    silent("MON140", "it is not put back: a lease", **alone(*poisoned(back=False))),
+    silent("MON140", "by its _id: a counter", **alone(*poisoned(shape='{"query":{"_id":"?string"}}'))),
+    silent("MON140", "nothing is due in between: a schedule", **alone(*poisoned(empty=15))),
+    silent("MON140", "others are served", **alone(*poisoned(served=True))),
+    silent("MON140", "nobody else is there", **alone(*poisoned(others=4))),
+    silent("MON141", "four times", **alone(*raced(4))),
+    silent("MON141", "one after the other", **alone(*raced(apart=0.5))),
+    silent("MON141", "the second one finds it", **alone(*raced(found=1))),
+    silent("MON141", "a unique index refuses the second one", ("MON102", "warning"), **alone(*raced(refused=True))),
+    silent("MON141", "other fields than those asked for",
+           **alone(*raced(shape='{"_id":"?objectId","text":"?string"}'))),
+    silent("MON141", "one value in twenty", ("MON119", "warning"), **alone(*raced(5, alone=95))),
+    silent("MON142", "as much as they take", **alone(*behind(later=1.5))),
+    silent("MON142", "a batch that is worked off", ("MON120", "info"), **alone(*behind(later=0, batch=150))),
+    silent("MON142", "a peak that is over", **alone(*behind(later=6, until=35))),
+    silent("MON142", "behind from the beginning", **alone(*behind(before=8, later=0))),
     silent("MON139", "one that renews its lease", **alone(
         *(row for n in range(10) for row in (
             taken(1 + n, n, _WORKERS[0]), taken(1.4 + n, n, _WORKERS[0], '{"query":{"_id":"?objectId"}}'),
