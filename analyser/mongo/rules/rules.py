@@ -46,6 +46,7 @@ from wirewitness.analyser.mongo.rules import (
     mon140_same_job_again,
     mon141_check_then_insert,
     mon142_queue_falls_behind,
+    mon143_no_primary,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -91,4 +92,5 @@ RULES: tuple[Rule, ...] = (
     mon140_same_job_again.RULE,
     mon141_check_then_insert.RULE,
     mon142_queue_falls_behind.RULE,
+    mon143_no_primary.RULE,
 )
