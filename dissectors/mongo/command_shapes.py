@@ -15,6 +15,7 @@ from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     DOCUMENT,
     MIN_DOCUMENT_BYTES,
+    OBJECT_ID,
     REGEX,
     Fields,
     Span,
@@ -41,6 +42,7 @@ MAX_FIELDS = 64
 MAX_NAME = 128
 # What an _id in a filter may be without asking for that very value.
 _NOT_EQUAL = (DOCUMENT, REGEX)
+_NS_PER_S = 1_000_000_000
 # Characters of a text whose digest is remembered.
 MAX_CACHED = 2048
 # Characters of a shape that is shown; longer ones are told apart by their digest only.
@@ -103,6 +105,20 @@ def sent_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[i
     """32 bits of each _id of the first documents of an insert. spans: those of an array; none where there is none."""
     places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
     return [one for place in places if (one := id_of_document(data, *place)) is not None] or None
+
+
+def made_at(data: bytes, start: int, end: int, spans: Sequence[Span]) -> int | None:
+    """Unix ns of the ObjectId of an insert's first document; None where its _id is of another type. spans: those of an
+    array; none where there is none."""
+    if spans:
+        start, end = spans[0][1], spans[0][2]
+    if start + 4 > end:
+        return None
+    behind = min(start + int.from_bytes(data[start : start + 4], "little", signed=True), end)
+    span = field(data, start, behind, b"_id", MAX_FIELDS)
+    if span is None or span[0] != OBJECT_ID:
+        return None
+    return int.from_bytes(data[span[1] : span[1] + 4], "big") * _NS_PER_S
 
 
 def document_shape(data: bytes, start: int, end: int, spans: Sequence[Span]) -> str | None:
@@ -204,6 +220,7 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
     if name == "insert":
         facts["document_ids"] = sent_ids(data, start, end, spans)
         facts["document_shape"] = document_shape(data, start, end, spans)
+        facts["id_time"] = made_at(data, start, end, spans)
         return
     if name != "bulkWrite":
         facts["document_ids"] = written_ids(data, start, end, spans)

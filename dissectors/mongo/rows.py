@@ -40,6 +40,12 @@ MONGO_COMMANDS = Fields(
         "JSON: fields of the first document of an insert, with the types of their values; null for more than 64",
         content=True,
     ),
+    Field(
+        "id_time",
+        "time",
+        "time in the ObjectId of an insert's first document, in whole seconds, by the clock of who made it",
+        unit="UTC",
+    ),
     Field("status", "string", "as in exchanges: ok, error, unanswered, orphan, one_way; null where not known"),
     Field("latency_ms", "float64", "ts_response minus ts; null where the server was asked to wait for news", unit="ms"),
     Field("awaitable", "bool", "a hello with topologyVersion and maxAwaitTimeMS: answered when news come"),

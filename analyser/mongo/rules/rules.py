@@ -47,6 +47,7 @@ from wirewitness.analyser.mongo.rules import (
     mon141_check_then_insert,
     mon142_queue_falls_behind,
     mon143_no_primary,
+    mon144_clock_of_ids,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -93,4 +94,5 @@ RULES: tuple[Rule, ...] = (
     mon141_check_then_insert.RULE,
     mon142_queue_falls_behind.RULE,
     mon143_no_primary.RULE,
+    mon144_clock_of_ids.RULE,
 )

@@ -24,6 +24,7 @@ from wirewitness.dissectors.mongo.command_shapes import (
     document_shape,
     id_of_document,
     literals_id,
+    made_at,
     sent_ids,
     written_ids,
 )
@@ -179,6 +180,7 @@ def _fill_documents(buffer: Buffer, asked: Requests, listed: Values, into: Fille
         ids = ids_of_sections(buffer, listed) if is_section else [_ids(buffer, listed, row) for row in rows]
         into.each("document_ids", asked.rows, ids)
         into.each("document_shape", asked.rows, [_first(buffer, asked, listed, row) for row in rows])
+        into.each("id_time", asked.rows, [_made_at(buffer, asked, listed, row) for row in rows])
 
 
 def _first(buffer: Buffer, asked: Requests, listed: Values, row: int) -> str | None:
@@ -186,6 +188,13 @@ def _first(buffer: Buffer, asked: Requests, listed: Values, row: int) -> str | N
     span = span_of(listed, row)
     spans = [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
     return document_shape(buffer.data, span[1], span[2], spans)
+
+
+def _made_at(buffer: Buffer, asked: Requests, listed: Values, row: int) -> int | None:
+    """The time in the ObjectId of the first document."""
+    span = span_of(listed, row)
+    spans = [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
+    return made_at(buffer.data, span[1], span[2], spans)
 
 
 def _written(buffer: Buffer, asked: Requests, listed: Values, row: int) -> list[int] | None:

@@ -320,3 +320,20 @@ def test_a_filter_of_masses_is_bounded() -> None:
     many = {f"k{number}": {"$gt": number} for number in range(20_000)}
     assert filter_shape(*located(many)) == '"?..."'
     assert len(filter_shape(*located({"$or": [many] * 3}))) < 200
+
+
+@pytest.mark.parametrize(
+    ("inserted", "seconds"),
+    [
+        pytest.param({"_id": ObjectId(bytes.fromhex("6a1b2c3d") + bytes(8)), "x": 1}, 0x6A1B2C3D, id="first"),
+        pytest.param({"x": 1, "_id": ObjectId(bytes.fromhex("6a1b2c3d") + bytes(8))}, 0x6A1B2C3D, id="last"),
+        pytest.param({"_id": 7}, None, id="a number"),
+        pytest.param({"x": ObjectId(bytes(12))}, None, id="no _id"),
+    ],
+)
+def test_an_insert_has_the_time_of_its_object_id(inserted: dict[str, Any], seconds: int | None) -> None:
+    expected = None if seconds is None else seconds * 10**9
+    for in_command in (True, False):
+        body: dict[str, Any] = {"insert": "a", "$db": "d"} | ({"documents": [inserted]} if in_command else {})
+        sequences = [] if in_command else [("documents", [inserted])]
+        assert Wire().client(op_msg(body, 1, sequences=sequences)).finish().command("id_time") == expected
