@@ -496,7 +496,11 @@ _ARRIVALS = Table(
         _end("round_trip_ms", "float64", "the round trip takes so long at most; null: not known", "ms"),
         _end("median_latency_ms", "float64", "time from their last packet to the response, the middle one", "ms"),
         _end("message_id", "string", "the first one"),
+        _end("file", "string", "its capture file"),
+        _end("packet", "int64", "the packet that completes it: number in its file, from 1 as Wireshark counts"),
         _end("last_message_id", "string", "the last one"),
+        _end("last_file", "string", "its capture file"),
+        _end("last_packet", "int64", "the packet that completes it, likewise"),
     ),
     ("ts", "client_address", "client_id", "operation", "server_address", "server_port", "protocol"),
 )  # fmt: skip

@@ -97,7 +97,7 @@ def detect(
 
 
 def _part(row: Row, begin: int, span: int) -> int:
-    return min((row["ts"] - begin) * _PARTS // span, _PARTS - 1)
+    return min(int((row["ts"] - begin) * _PARTS // span), _PARTS - 1)
 
 
 def _queue(rows: Sequence[Row]) -> _Queue | None:

@@ -99,6 +99,7 @@ def _finding(clock: _Clock, apart_s: float, likes: Sequence[_Clock]) -> Finding:
         RULE,
         clock.rows[:25],
         severity="warning",
+        confidence="medium",
         subject={**client_key(first), "where": where},
         title=f"Clock {apart} {where}: {printable(client_title(first), TITLE_NAME)}",
         sentence=(

@@ -35,7 +35,7 @@ _STEPS = {
             AND after = 'client_to_server'
         GROUP BY {_CLIENT}""",
     "arrival_sent": f"""
-        SELECT message_id, flow_id, {_CLIENT}, client_id, operation, length_bytes, file, packet_first, ts
+        SELECT message_id, flow_id, {_CLIENT}, client_id, operation, length_bytes, file, packet_first, packet_last, ts
         FROM messages JOIN arrival_flows USING (flow_id, protocol)
         WHERE direction = 'client_to_server' AND complete AND length_bytes > {_BYTES_OF_ONE_PACKET}
             AND packet_first < packet_last""",
@@ -67,7 +67,10 @@ _ROWS = f"""
            median(most_ms) AS median_most_ms, count(*) FILTER (by_window) AS held_by_window,
            count(*) FILTER (was_again) AS sent_again, any_value(round_trip_ms) AS round_trip_ms,
            median(latency_ms) AS median_latency_ms,
-           arg_min(message_id, (ts, message_id)) AS message_id, arg_max(message_id, (ts, message_id)) AS last_message_id
+           arg_min(message_id, (ts, message_id)) AS message_id,
+           arg_max(message_id, (ts, message_id)) AS last_message_id,
+           arg_min(file, (ts, message_id)) AS file, arg_max(file, (ts, message_id)) AS last_file,
+           arg_min(packet_last, (ts, message_id)) AS packet, arg_max(packet_last, (ts, message_id)) AS last_packet
     FROM arrival_bounds
     LEFT JOIN arrival_held USING (message_id)
     LEFT JOIN arrival_answers USING (message_id)

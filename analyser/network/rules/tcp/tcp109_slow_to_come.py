@@ -38,8 +38,8 @@ from wirewitness.analyser.base.addresses import server_of, server_text, who_is
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
-from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
-from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
@@ -111,7 +111,14 @@ def _finding(row: Row, likes: Sequence[Row]) -> Finding:
             f"Look at {address or 'the client'}, not at the server: bandwidth of its link upwards (radio, VPN, "
             "shaping, who else sends there), processor time, and whether the program writes a request at once."
         ),
-        proof=Proof(row["ts"], row["ts_last"], evidence_of_ids((row["message_id"], row["last_message_id"]))),
+        proof=Proof(
+            row["ts"],
+            row["ts_last"],
+            (
+                Evidence(row["file"], row["packet"], row["message_id"]),
+                Evidence(row["last_file"], row["last_packet"], row["last_message_id"]),
+            ),
+        ),
         numbers={
             "server": server_of(row),
             "address": address,
@@ -137,14 +144,13 @@ RULE = Rule(
         "request_arrivals": (
             "ts", "ts_last", "server_address", "server_port", "client_address", "client_id", "operation", "requests",
             "median_bytes", "median_least_ms", "median_most_ms", "held_by_window", "sent_again", "round_trip_ms",
-            "median_latency_ms", "message_id", "last_message_id",
+            "median_latency_ms", "message_id", "file", "packet", "last_message_id", "last_file", "last_packet",
         ),
     },
     signs={
         "messages": "count(*) FILTER (packet_first < packet_last AND direction = 'client_to_server' "
         "AND length_bytes > 1460) >= 5"
     },
-    asks=("messages",),
     partition_by=("protocol",),
     detect=detect,
     rows={"request_arrivals": "requests >= 5"},
