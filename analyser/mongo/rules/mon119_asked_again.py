@@ -13,7 +13,8 @@ How it decides
     empty: of at least 30 queries (empty_least) nine tenths returned nothing. Those with the same values again, or that
     search for what is due, at less than half a second (poll_s) from one to the next, on the average: a worker that
     looks once a second is healthy. Those that name other values each time at any pace, unless the same application
-    inserts about as much there (it looks before it inserts).
+    inserts about as much there (it looks before it inserts); where it found 2 (found) or more of them, the others may
+    not be there, as with a list of the few that are blocked: info.
     same: at least 50 times (same_least), four fifths of the shape, with the same values and a reply of the same size,
     within 200 ms (same_s) of each other on the average, for 5 s or more (same_over_s) and at least three on each
     connection (each), while no write changed the collection: a pool that fills asks once on each. Info where the
@@ -121,6 +122,7 @@ def detect(
     frames: Frames,
     *,
     empty_least: int = 30,
+    found: int = 2,
     same_least: int = 50,
     prepared_least: int = 10,
     counted_least: int = 20,
@@ -140,7 +142,7 @@ def detect(
     for own in by_client.values():
         for row in own:
             if _is_empty(row, own, empty_least, poll_s * 1000):
-                yield _finding(_EMPTY, row, row["without_effect"], "warning")
+                yield _finding(_EMPTY, row, row["without_effect"], "info" if _may_be_so(row, found) else "warning")
             elif (
                 row["commands"] >= each * row["connections"]
                 and span_s(row) >= same_over_s
@@ -166,6 +168,11 @@ def _is_empty(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
     there = [one for one in own if (one["database"], one["collection"]) == (row["database"], row["collection"])]
     made = sum(one["succeeded"] for one in there if one["command"] in ("insert", "update") and one is not row)
     return bool(made < 0.5 * row["succeeded"])
+
+
+def _may_be_so(row: Row, found: int) -> bool:
+    """Does the same filter find some of what it names? Then the others are not there, as in a list of few."""
+    return names_documents(row) and bool(row["succeeded"] - row["without_effect"] >= found)
 
 
 def _is_same(row: Row, every: Sequence[Row], least: int, most_ms: float) -> bool:

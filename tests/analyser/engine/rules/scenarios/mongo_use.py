@@ -247,6 +247,10 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON118", "warning", "a queue without a pause", **alone(*many(60, "findAndModify", 0.05, n=0))),
     fires("MON119", "warning", "a loop that finds nothing", **alone(*nothing(60, 0.05, literals_id="same"))),
     fires("MON119", "warning", "a type that no document has", **alone(*nothing(40, 1))),
+    fires("MON119", "info", "a list of few: two of forty are there", **alone(
+        *nothing(40, 1), *(one | {"shape_id": nothing(1, 1)[0]["shape_id"], "documents_returned": 1,
+                                  "literals_id": f"b{n}", "exchange_id": f"f{n}", "ts": at(5.5 + n)}
+                           for n, one in enumerate(nothing(2, 1))))),
     fires("MON119", "warning", "the same again and again", **alone(*same(80, 0.1))),
     fires("MON119", "info", "the same beside other work", **alone(*same(60, 0.1), *many(300, "aggregate", 0.01))),
     fires("MON119", "info", "a load test over four connections", **alone(*(
