@@ -150,11 +150,11 @@ def rows_sql(
         same = " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM s.{quoted(key)}" for key in keys) or "true"
         bits = f"coalesce(s.{quoted(SUSPECTED)}, 0) | {bits}"
         # Of partitions that nobody suspects only what rules want that look at all.
-        flags = dict.fromkeys(wanted[rule.rows.get(table, "true")] for number, rule in rules.items()
-                              if number in always and table in rule.reads)  # fmt: skip
-        joined = f" {'LEFT' if flags else 'INNER'} JOIN {suspects} AS s ON {same}"
-        if flags and "" not in flags:
-            joined += f" WHERE {' OR '.join([f's.{quoted(SUSPECTED)} IS NOT NULL', *map(_of_row, flags)])}"
+        anywhere = {wanted[rule.rows.get(table, "true")] for number, rule in rules.items()
+                    if number in always and table in rule.reads}  # fmt: skip
+        joined = f" {'LEFT' if anywhere else 'INNER'} JOIN {suspects} AS s ON {same}"
+        if anywhere and "" not in anywhere:
+            joined += f" WHERE {' OR '.join([f's.{quoted(SUSPECTED)} IS NOT NULL', *map(_of_row, sorted(anywhere))])}"
     order = [*keys, *(c for c in TABLES[table].order if c not in keys and quoted(c) in own), _ROW]
     by = ", ".join(f"r.{quoted(column)} NULLS FIRST" for column in order)
     return f"SELECT r.*, {bits} FROM ({_in_buckets(readers[0], rows, buckets)}) AS r{joined} ORDER BY {by}"
