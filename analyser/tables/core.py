@@ -474,37 +474,6 @@ _ENDS = Table(
     ("ts", "flow_id"),
 )
 
-_ARRIVALS = Table(
-    "request_arrivals",
-    "one row per client, its server and operation: how long requests of several packets take to come",
-    (
-        ts_column("time of the packet that completes the first one", "context"),
-        _end("ts_last", "time", "time of the packet that completes the last one", "UTC"),
-        Column("protocol", "string", PROTOCOL_NAMES, "context"),
-        SERVER_ADDRESS,
-        SERVER_PORT,
-        CLIENT_ADDRESS,
-        _end("client_id", "string", "client id in the messages"),
-        _end("operation", "string", "API, packet type or command name"),
-        _end("requests", "int64", "requests of several packets, on connections whose handshake was seen"),
-        _end("median_bytes", "float64", "their size, the middle one", "bytes"),
-        _end("median_least_ms", "float64", "so long at least from the first to the last packet, the middle one", "ms"),
-        _end("median_most_ms", "float64", "so long at most; null: not known", "ms"),
-        _end("held_by_window", "int64", "of these, those during which the server's receive window was full or closed, "
-             "or a delayed acknowledgement was waited for"),
-        _end("sent_again", "int64", "of these, those during which the client sent bytes again"),
-        _end("round_trip_ms", "float64", "the round trip takes so long at most; null: not known", "ms"),
-        _end("median_latency_ms", "float64", "time from their last packet to the response, the middle one", "ms"),
-        _end("message_id", "string", "the first one"),
-        _end("file", "string", "its capture file"),
-        _end("packet", "int64", "the packet that completes it: number in its file, from 1 as Wireshark counts"),
-        _end("last_message_id", "string", "the last one"),
-        _end("last_file", "string", "its capture file"),
-        _end("last_packet", "int64", "the packet that completes it, likewise"),
-    ),
-    ("ts", "client_address", "client_id", "operation", "server_address", "server_port", "protocol"),
-)  # fmt: skip
-
 _GAPS = Table(
     "gaps",
     "one row per place where something of a connection is missing",
@@ -543,7 +512,6 @@ CORE_TABLES = (
     _GAPS,
     _TCP_WAITS,
     _ENDS,
-    _ARRIVALS,
     _FINDINGS,
     _STANDS_OUT,
 )

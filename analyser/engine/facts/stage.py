@@ -200,11 +200,6 @@ CURSORS = StageTables(
 _OF_MONGO_CLIENTS = ("mongo_client_commands", "mongo_trends", "mongo_conflicts", "mongo_overwritten")
 MONGO_USE = StageTables(makes=_OF_MONGO_CLIENTS, reads=("mongo_commands", "mongo_transactions"), new=_OF_MONGO_CLIENTS)
 ENDS = StageTables(makes=("connection_ends",), reads=("flows", "exchanges"), new=("connection_ends",))
-ARRIVALS = StageTables(
-    makes=("request_arrivals",),
-    reads=("messages", "flows", "exchanges", "tcp_waits", "expert_infos"),
-    new=("request_arrivals",),
-)
 
 # What people call each stage.
 TITLES = {
@@ -234,7 +229,6 @@ TITLES = {
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     MONGO_USE.makes: "MongoDB commands of each application, and what they meet",
     ENDS.makes: "how connections ended",
-    ARRIVALS.makes: "how long requests take to come",
 }
 
 # Of these tables the rows of one partition are looked at together.

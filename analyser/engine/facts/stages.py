@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stage import (
     ABORTED_READS,
-    ARRIVALS,
     CLIENT_REQUESTS,
     COMMITTED,
     CONNECTIONS,
@@ -100,7 +99,6 @@ STAGES = (
     Stage(*CURSORS, "mongo.facts.stage", "add_mongo_facts"),
     Stage(*MONGO_USE, "mongo.facts.use", "add_mongo_use"),
     Stage(*ENDS, "network.facts.connection_ends", "add_ends"),
-    Stage(*ARRIVALS, "network.facts.request_arrivals", "add_arrivals"),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
 

@@ -230,7 +230,6 @@ LINKS: tuple[Link, ...] = (
     Link("TCP103", ("MON103", "MQT105"), ("flow",)),
     Link("TCP107", ("TCP103", "NET103"), _CLIENT),
     Link("TCP108", ("TCP103", "NET103", "KAF303", "MON103", "MQT131"), _CLIENT),
-    Link("TCP109", ("KAF208", "KAF303", "MON103", "MQT131", "TCP103"), _CLIENT),
     Link("NET101", _MONGO_SUFFERS, _WAY),
     Link("NET101", (*_MQTT_SUFFERS, "MQT103", "MQT104"), ("flow", "client")),
     Link("TCP101", ("MON101", "MON103", "MON112"), _WAY),

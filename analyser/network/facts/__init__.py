@@ -1,4 +1,4 @@
 """Facts about connections.
 
-In: tables of flows, messages and exchanges. Out: `connection_ends`, `request_arrivals`.
+In: tables of flows, messages and exchanges. Out: `connection_ends`.
 """

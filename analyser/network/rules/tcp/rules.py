@@ -12,7 +12,6 @@ from wirewitness.analyser.network.rules.tcp import (
     tcp106_window_limited,
     tcp107_address_twice,
     tcp108_large_segments_lost,
-    tcp109_slow_to_come,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -24,5 +23,4 @@ RULES: tuple[Rule, ...] = (
     tcp106_window_limited.RULE,
     tcp107_address_twice.RULE,
     tcp108_large_segments_lost.RULE,
-    tcp109_slow_to_come.RULE,
 )

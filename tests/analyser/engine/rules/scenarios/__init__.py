@@ -42,7 +42,6 @@ from tests.analyser.engine.rules.scenarios.near_misses import NEAR_MISSES as OTH
 from tests.analyser.engine.rules.scenarios.net import NET_FIRES, NET_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.scenario import Scenario
 from tests.analyser.engine.rules.scenarios.tcp import TCP_FIRES, TCP_NEAR_MISSES
-from tests.analyser.engine.rules.scenarios.tcp_arrivals import ARRIVALS_FIRES, ARRIVALS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.tls import TLS_FIRES, TLS_NEAR_MISSES
 
 FIRES: list[Scenario] = [
@@ -65,7 +64,6 @@ FIRES: list[Scenario] = [
     *TRANSACTION_FIRES,
     *WAIT_FIRES,
     *TCP_FIRES,
-    *ARRIVALS_FIRES,
     *TLS_FIRES,
     *NET_FIRES,
     *MQTT_FIRES,
@@ -102,7 +100,6 @@ NEAR_MISSES: list[Scenario] = [
     *TRANSACTION_NEAR_MISSES,
     *WAIT_NEAR_MISSES,
     *TCP_NEAR_MISSES,
-    *ARRIVALS_NEAR_MISSES,
     *TLS_NEAR_MISSES,
     *NET_NEAR_MISSES,
     *MQTT_NEAR_MISSES,
