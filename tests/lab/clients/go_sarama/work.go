@@ -20,6 +20,7 @@ type worker struct {
 	commit     string
 	handleTime time.Duration
 	poisonTime time.Duration
+	fails      string
 }
 
 func (w *worker) Setup(s sarama.ConsumerGroupSession) error {
@@ -44,6 +45,10 @@ func (w *worker) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consum
 		w.mu.Unlock()
 		if !known {
 			w.events.emit(map[string]any{"event": "reading", "partition": name, "offset": message.Offset})
+		}
+		if w.fails != "" && strings.HasPrefix(string(message.Value), w.fails) {
+			w.events.emit(map[string]any{"event": "fails", "partition": name, "offset": message.Offset})
+			return fmt.Errorf("no handler for record %d of %s", message.Offset, name)
 		}
 		if w.poisonTime > 0 && strings.HasPrefix(string(message.Value), "poison") {
 			w.events.emit(map[string]any{"event": "poison", "partition": name, "offset": message.Offset})
@@ -78,6 +83,7 @@ func work(ctx context.Context, args []string) error {
 	session := flags.Duration("session", 10*time.Second, "session timeout")
 	handle := flags.Duration("handle", 0, "time that each record takes")
 	poison := flags.Duration("poison", 0, "time that a record takes that begins with poison")
+	fails := flags.String("fails", "", "the handler returns an error at a record that begins so")
 	fetchBytes := flags.Int("fetch-bytes", 1<<20, "bytes of a partition in an answer")
 	_ = flags.Parse(args)
 
@@ -99,7 +105,7 @@ func work(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{events: newEvents(), commit: *commit, handleTime: *handle, poisonTime: *poison}
+	w := &worker{events: newEvents(), commit: *commit, handleTime: *handle, poisonTime: *poison, fails: *fails}
 	go func() {
 		for err := range member.Errors() {
 			w.events.emit(map[string]any{"event": "error", "error": err.Error()})

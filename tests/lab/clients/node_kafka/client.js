@@ -11,7 +11,15 @@ const words = Object.fromEntries(process.argv.slice(3).map((word) => {
   return [word.slice(0, place), word.slice(place + 1)]
 }))
 const brokers = words.broker.split(',')
-const sasl = words.user ? { mechanism: words.mechanism || 'plain', username: words.user, password: words.password } : undefined
+// tokens=fresh: a new token of OAUTHBEARER whenever one is wanted, lives_s= long; tokens=kept: the first for ever.
+const secret = () => {
+  const now = Math.floor(Date.now() / 1000)
+  const part = (fields) => Buffer.from(JSON.stringify(fields)).toString('base64url')
+  return `${part({ alg: 'none' })}.${part({ sub: words.client_id, iat: now, exp: now + Number(words.lives_s) })}.`
+}
+const first = words.tokens && secret()
+const oauthBearerProvider = async () => ({ value: words.tokens === 'kept' ? first : secret() })
+const sasl = words.tokens ? { mechanism: 'oauthbearer', oauthBearerProvider } : words.user ? { mechanism: words.mechanism || 'plain', username: words.user, password: words.password } : undefined
 const kafka = new Kafka({ clientId: words.client_id, brokers, logLevel: logLevel.NOTHING, sasl })
 let ends
 const stop = new Promise((resolve) => { ends = resolve })

@@ -84,3 +84,9 @@ def chore(it: Incident, work: str, *words: str, broker: str | None = None) -> Ca
 def aiokafka_habit(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
     """Return how to run a work of aiokafka_habits."""
     return aiokafka(it, work, *words, broker=broker, script="aiokafka_habits")
+
+
+def mistake(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of kafka_python_mistakes."""
+    server = f"broker={broker or it.world.endpoint.partition(',')[0]}"
+    return lambda name: clients.python_command("kafka_python_mistakes", work, server, f"client_id={name}", *words)
