@@ -16,7 +16,7 @@ FAULTS_IN = (
     *("stands_still", "refusals", "repeats", "ended", "waits", "goes_back", "content", "everyday"),
     *("wasted", "set_wrong", "paths", "silence", "doubles", "nodes", "two_clusters", "odd_but_well"),
     *("formats", "habits", "in_brokers", "doors", "narrow", "as_planned"),
-    *("own_code", "cut_off", "at_the_limit", "in_order"),
+    *("own_code", "cut_off", "at_the_limit", "in_order", "lost_on_restart"),
 )  # fmt: skip
 
 

@@ -15,7 +15,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_STORED, Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_STORED,
+    Consumer,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 STOP = threading.Event()
 COMMIT_EVERY_S = 1.0
@@ -52,15 +61,15 @@ def records(consumer: Consumer) -> Iterator[Message]:
             emit(event="error", error=str(message.error()))
 
 
-def subscribed(words: dict[str, str], from_beginning: bool = False) -> Consumer:
-    """Return a member of a group that reads topics=A,B."""
+def subscribed(words: dict[str, str], start: int | None = None) -> Consumer:
+    """Return a member of a group that reads topics=A,B; START: where it begins whenever partitions are assigned."""
     consumer = consumer_of(words)
 
     def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
         emit(event="session", partitions=sorted(f"{one.topic}-{one.partition}" for one in partitions))
-        if from_beginning:
+        if start is not None:
             for one in partitions:
-                one.offset = OFFSET_BEGINNING
+                one.offset = start
             consumer.assign(partitions)
 
     consumer.subscribe(words["topics"].split(","), on_assign=assigned)
@@ -110,9 +119,17 @@ def asks(words: dict[str, str]) -> None:
 
 def from_beginning(words: dict[str, str]) -> None:
     """Read from the beginning whenever partitions are assigned."""
-    consumer = subscribed(words, from_beginning=True)
+    consumer = subscribed(words, OFFSET_BEGINNING)
     for _ in commit_now_and_then(consumer):
         time.sleep(int(words.get("handle_ms", 0)) / 1000)
+    consumer.close()
+
+
+def from_end(words: dict[str, str]) -> None:
+    """Read from the end whenever partitions are assigned."""
+    consumer = subscribed(words, OFFSET_END)
+    for _ in commit_now_and_then(consumer):
+        pass
     consumer.close()
 
 
@@ -207,8 +224,9 @@ def begin_transactions(words: dict[str, str]) -> None:
 
 
 WORKS = {
-    "assign": assign, "asks": asks, "from_beginning": from_beginning, "crash": crash, "copy": copy, "stamp": stamp,
-    "many": many, "seeks": seeks, "transaction_each": transaction_each, "begin_transactions": begin_transactions,
+    "assign": assign, "asks": asks, "from_beginning": from_beginning, "from_end": from_end, "crash": crash,
+    "copy": copy, "stamp": stamp, "many": many, "seeks": seeks, "transaction_each": transaction_each,
+    "begin_transactions": begin_transactions,
 }  # fmt: skip
 
 
