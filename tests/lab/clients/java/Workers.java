@@ -10,6 +10,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
@@ -17,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
  * A group member of the incidents: reads topics=A,B as a small application does, with the faults that words ask for.
  *
  * commit=auto|sync|record|last|never, handle_ms=N for each record, poison_ms=N for a record that begins with "poison",
- * pause=PARTITION after pause_after=N records.
+ * pause=PARTITION after pause_after=N records. pattern=P: the broker chooses the topics that fit it.
  */
 final class Workers {
     private final Lab.Words words;
@@ -48,7 +49,11 @@ final class Workers {
         settings.putIfAbsent("auto.commit.interval.ms", "1000");
         long pauseAfter = number("pause_after", Long.MAX_VALUE);
         try (KafkaConsumer<String, String> consumer = Consumers.consumer(settings)) {
-            consumer.subscribe(Arrays.asList(words.get("topics").split(",")), new Reporter(consumer));
+            if (words.values().containsKey("pattern")) {
+                consumer.subscribe(new SubscriptionPattern(words.get("pattern")), new Reporter(consumer));
+            } else {
+                consumer.subscribe(Arrays.asList(words.get("topics").split(",")), new Reporter(consumer));
+            }
             while (Lab.goesOn(0)) {
                 try {
                     var records = consumer.poll(Duration.ofMillis(200));

@@ -105,7 +105,24 @@ async def calls(words: Words, stop: asyncio.Event) -> None:
     await producer.stop()
 
 
-WORKS = {one.__name__: one for one in (blocks, forgets, delays, replies, calls)}
+async def puts_aside(words: Words, stop: asyncio.Event) -> None:
+    """Read topics=A; what begins with "poison" fails and is written to target=B, to be tried again."""
+    consumer, producer = member(words, auto_commit_interval_ms=1000), AIOKafkaProducer(**common(words))
+    await producer.start()
+    await consumer.start()
+    failed = 0
+    while not stop.is_set():
+        for batch in (await consumer.getmany(timeout_ms=200, max_records=50)).values():
+            for record in batch:
+                if record.value.startswith(b"poison"):
+                    failed += 1
+                    await producer.send_and_wait(words["target"], record.value, record.key)
+    emit(event="closed", failed=failed)
+    await consumer.stop()
+    await producer.stop()
+
+
+WORKS = {one.__name__: one for one in (blocks, forgets, delays, replies, calls, puts_aside)}
 
 
 async def main() -> None:

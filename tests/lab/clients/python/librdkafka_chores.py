@@ -178,9 +178,22 @@ def deletes_topic(words: dict[str, str]) -> None:
             emit(event="refused", error=str(error), code=KafkaError.name(error.args[0]))
 
 
+def forgets_some(words: dict[str, str]) -> None:
+    """Write profiles to topic=T and, for one of each=N records, a null: a user wants to be forgotten."""
+    producer = Producer(settings_of(words))
+    emit(event="session")
+    number = 0
+    while not STOP.wait(1 / float(words["rate"])):
+        number += 1
+        value = None if number % int(words["each"]) == 0 else f"profile {number}"
+        producer.produce(words["topic"], value, f"user-{number * 7 % 400}", on_delivery=told)
+        producer.poll(0)
+    producer.flush(WAIT_S)
+
+
 WORKS = {one.__name__: one for one in (
     writes, lives, half_aborted, rests, starts_again, reads_pattern, deletes_group, alters_again,
-    deletes_topic)}  # fmt: skip
+    deletes_topic, forgets_some)}  # fmt: skip
 
 
 def main() -> None:

@@ -87,9 +87,9 @@ def token_never_renewed(it: Incident) -> None:
     bad = it.add(programs.kafkajs(it, "send", *words, "tokens=kept", broker=other.sasl), "kafkajs",
                  topics=(other.topic,))  # fmt: skip
     bad.process.wait_for_event("session", timeout_s=30)
-    it.seconds(13, 14)
+    it.seconds(12, 13)
     it.from_now()
-    it.seconds(22, 26)
+    it.seconds(23, 27)
     it.is_told(
         "a client goes on with a token that has expired", bad, [told.client(bad)],
         r"token|auth|SASL|login|log(?:ged)? in|credential|expir|\b58\b", affected=[bad],
@@ -128,7 +128,7 @@ def keys_move_to_new_partitions(it: Incident) -> None:
     library = it.library("librdkafka", "java")
     age = "metadata.max.age.ms=3000" if library == "java" else "topic.metadata.refresh.interval.ms=3000"
     feeds = [it.sender(topic, "rate=40", age, library=library) for _ in range(2)]
-    member = it.member(it.world.names.group(), [topic], "librdkafka",
+    member = it.member(it.world.names.group(), [topic], "librdkafka", protocol="classic", session_ms=10_000,
                        settings=("topic.metadata.refresh.interval.ms=3000",))  # fmt: skip
     it.seconds(12, 14)
     it.from_now()
@@ -167,25 +167,30 @@ def compression_lost_by_deployment(it: Incident) -> None:
     )  # fmt: skip
 
 
-@fault(libraries=("librdkafka",), backdrop_restart=False)
+@fault(libraries=("java",), backdrop_restart=False)
 def pattern_not_understood(it: Incident) -> None:
     """A member moves to the consumer protocol with its old pattern: the broker knows no (?!...), error 128."""
     (topic,) = it.topics(2)
-    group = it.world.names.group()
+    group, client_id, host = it.world.names.group(), it.world.names.client(), it.new_host()
     it.begin()
     feed = it.sender(topic, "rate=20")
     good = it.member(it.world.names.group(), [topic], "librdkafka", protocol="consumer")
     it.seconds(3, 4)
     it.from_now()
-    bad = it.add(
-        programs.chore(it, "reads_pattern", f"group.id={group}", "group.protocol=consumer",
-                       rf"pattern=^(?!debug){topic[:4].replace('.', '[.]')}.*"),
-        "librdkafka", group=group, topics=(topic,),
-    )  # fmt: skip
-    it.seconds(20, 24)
+    started = []
+    for _ in range(4):
+        started.append(it.add(
+            lambda name: clients.java_command(
+                "work", f"bootstrap.servers={it.world.endpoint}", f"client.id={name}", f"group.id={group}",
+                "group.protocol=consumer", rf"pattern=^(?!debug){topic[:2]}.*", "auto.offset.reset=earliest"),
+            "java", group=group, topics=(topic,), client_id=client_id, host=host,
+        ))  # fmt: skip
+        it.seconds(6, 7)
+        started[-1].process.terminate()
+    bad = started[0]
     it.is_told(
         "the broker does not understand a member's pattern: it reads nothing", bad,
         [told.any_of(told.client(bad), told.name(group))],
         r"regular|regex|pattern|INVALID_REGULAR|\b128\b|refus|reject|nothing|no partition|not read|error",
-        affected=[bad], never=[told.accusing(good.client_id), told.accusing(feed.client_id)],
+        affected=started, never=[told.accusing(good.client_id), told.accusing(feed.client_id)],
     )  # fmt: skip

@@ -98,24 +98,27 @@ def restored_from_older_copy(it: Incident) -> None:
     """A broker's disk is replaced by a copy of an hour ago: its log ends lower than what its group has committed."""
     other = Other(it)
     data = it.world.directory / f"{it.name}-{SECOND_CLUSTER_ID[-3:]}" / "data"
-    before = it.sender(other.topic, "rate=100", broker=other.broker)
-    it.seconds(6, 7)
-    before.process.terminate()
+    library, group = it.library("franz", "librdkafka"), it.world.names.group()
+    how = {"broker": other.broker, "protocol": "classic", "session_ms": 20_000}
+    feed = it.sender(other.topic, "rate=80", "acks=1", broker=other.broker)
+    first = it.member(group, [other.topic], library, **how)  # type: ignore[arg-type]
+    it.seconds(8, 9)
+    first.process.terminate()
+    feed.process.terminate()
     other.node.stop()
     shutil.copytree(data, data.with_name("copy"))
     other.node.start()
     other.begin()
-    feed = it.sender(other.topic, "rate=80", "acks=1", broker=other.broker)
-    library = it.library("franz", "librdkafka")
-    member = it.member(it.world.names.group(), [other.topic], library, broker=other.broker, protocol="classic",
-                       session_ms=20_000)  # fmt: skip
+    again = {"host": first.host, "client_id": first.client_id}
+    feed = it.sender(other.topic, "rate=80", "acks=1", broker=other.broker, host=feed.host, client_id=feed.client_id)
+    member = it.member(group, [other.topic], library, **again, **how)  # type: ignore[arg-type]
     it.seconds(14, 16)
     it.from_now()
     other.node.stop()
     shutil.rmtree(data)
     shutil.copytree(data.with_name("copy"), data)
     other.node.start()
-    it.seconds(18, 21)
+    it.seconds(22, 25)
     it.is_told(
         "a broker came back with an older copy of its log: acknowledged records are gone",
         {"server": other.broker},

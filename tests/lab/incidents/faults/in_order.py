@@ -98,3 +98,16 @@ def pages_read_back(it: Incident) -> None:
            topics=(topic,))  # fmt: skip
     it.seconds(30, 34)
     it.healthy("a topic browser reads the pages of a topic from its end backwards")
+
+
+@fault()
+def users_forgotten_on_request(it: Incident) -> None:
+    """A table of profiles gets a null for one record of twelve, as users ask to be forgotten; caches follow it."""
+    (topic,) = it.topics(3, settings="cleanup.policy:compact")
+    it.begin()
+    it.add(programs.chore(it, "forgets_some", f"topic={topic}", "rate=25", "each=12"), "librdkafka", topics=(topic,))
+    for _ in range(2):
+        it.add(programs.aiokafka(it, "table", f"topics={topic}"), "aiokafka", topics=(topic,))
+    it.member(it.world.names.group(), [topic], "franz")
+    it.seconds(36, 42)
+    it.healthy("a compacted topic gets a null for those who ask to be forgotten")

@@ -157,3 +157,29 @@ def new_instance_id_each_start(it: Incident) -> None:
         r"|stands|held|rebalanc",
         affected=[feed, stays, *started], never=[told.accusing(stays.client_id)],
     )  # fmt: skip
+
+
+@fault()
+def one_record_goes_round(it: Incident) -> None:
+    """A record that always fails goes to the retry topic and from there back, with no count of its tries: for ever."""
+    topic, retry = it.topics(3, 1)
+    groups = it.world.names.group(), it.world.names.group()
+    it.begin()
+    feed = it.sender(topic, "rate=25", "poison_at=250")
+    fails = it.add(programs.aiokafka_habit(it, "puts_aside", f"topics={topic}", f"target={retry}",
+                                           f"group={groups[0]}"), "aiokafka", group=groups[0], topics=(topic,))  # fmt: skip
+    back = it.add(programs.aiokafka(it, "work", f"topics={retry}", f"target={topic}", f"group={groups[1]}",
+                                    "handle_ms=150"), "aiokafka", group=groups[1], topics=(retry,))  # fmt: skip
+    for one in (fails, back):
+        one.process.wait_for_event("session", timeout_s=40)
+    it.seconds(6, 7)
+    it.from_now()
+    it.seconds(28, 32)
+    who = {"topic": retry, "topics": [topic, retry]}
+    it.is_told(
+        "a record that always fails goes round between a topic and its retry topic", who,
+        [told.any_of(told.name(retry), told.name(topic), told.client(fails), told.client(back))],
+        r"again|loop|circle|round|same record|same value|retr|repeat|back|copie|comes? back|to and fro|duplicat|twice",
+        affected=[feed, fails, back], never=[told.accusing(feed.client_id)],
+        any=[fails.identity(), back.identity()],
+    )  # fmt: skip
