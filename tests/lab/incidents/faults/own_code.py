@@ -166,8 +166,8 @@ def one_record_goes_round(it: Incident) -> None:
     groups = it.world.names.group(), it.world.names.group()
     it.begin()
     feed = it.sender(topic, "rate=25", "poison_at=250")
-    fails = it.add(programs.aiokafka_habit(it, "puts_aside", f"topics={topic}", f"target={retry}",
-                                           f"group={groups[0]}"), "aiokafka", group=groups[0], topics=(topic,))  # fmt: skip
+    words = (f"topics={topic}", f"target={retry}", f"group={groups[0]}")
+    fails = it.add(programs.aiokafka_habit(it, "puts_aside", *words), "aiokafka", group=groups[0], topics=(topic,))
     back = it.add(programs.aiokafka(it, "work", f"topics={retry}", f"target={topic}", f"group={groups[1]}",
                                     "handle_ms=150"), "aiokafka", group=groups[1], topics=(retry,))  # fmt: skip
     for one in (fails, back):
