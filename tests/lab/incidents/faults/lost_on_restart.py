@@ -42,7 +42,7 @@ def state_lost_at_each_start(it: Incident) -> None:
     """A Streams application keeps its state in no volume: at each start it reads the whole changelog back."""
     source, target = it.topics(2, 2)
     name, client_id, host = it.world.names.group(), it.world.names.client(), it.new_host()
-    feed = it.sender(source, "rate=150", "size=300")
+    feed = it.sender(source, "rate=60", "size=200")
 
     def start() -> None:
         made.append(it.add(
@@ -50,6 +50,7 @@ def state_lost_at_each_start(it: Incident) -> None:
                 f"bootstrap.servers={it.world.endpoint}", f"client.id={client}", f"application.id={name}",
                 "replication.factor=1", "commit.interval.ms=2000", f"topic={source}", f"target={target}",
                 f"state.dir={it.logs}/streams-{len(made)}", "auto.offset.reset=earliest", "num.stream.threads=1",
+                "session.timeout.ms=6000", "heartbeat.interval.ms=1500",
             ),
             "java", group=name, topics=(source, target), client_id=client_id, host=host,
         ))  # fmt: skip
