@@ -172,9 +172,9 @@ def one_record_goes_round(it: Incident) -> None:
                                     "handle_ms=150"), "aiokafka", group=groups[1], topics=(retry,))  # fmt: skip
     for one in (fails, back):
         one.process.wait_for_event("session", timeout_s=40)
-    it.seconds(6, 7)
+    it.seconds(4, 5)
     it.from_now()
-    it.seconds(28, 32)
+    it.seconds(30, 34)
     who = {"topic": retry, "topics": [topic, retry]}
     it.is_told(
         "a record that always fails goes round between a topic and its retry topic", who,
