@@ -55,8 +55,8 @@ def brokers_cut_from_each_other(it: Incident) -> None:
     it.is_told(
         "a broker is cut off from the other brokers, not from the clients", {"server": third.endpoint},
         [told.any_of(told.name(cut), rf"(?:broker|node|server) {third.number}", told.name(topic))],
-        r"replica|in[- ]sync|ISR|lead|unreach|no answer|not answer|unanswered|retransm|cut|fetch|answer|late|slow"
-        r"|NOT_LEADER|NOT_ENOUGH|time-?out|TIMED_OUT|refus|connect|silent",
+        r"replica|in[- ]sync|\bISR\b|leader|unreach|no answer|not answer|unanswered|without an answer|retransm|cut off"
+        r"|NOT_LEADER|NOT_ENOUGH|time-?out|TIMED_OUT|refus|connect|silent|\bSYN\b",
         affected=[feed, member], topic=topic,
     )  # fmt: skip
     it.truth["cluster_wide"] = True
