@@ -1,4 +1,4 @@
-"""The broker of an incident: Mosquitto or Mochi, which can be stopped, frozen and started again.
+"""The broker of an incident: Mosquitto, Mochi or another, which can be stopped, frozen and started again.
 
 In: a host, a directory, what a fault wants of its broker (Wanted). Out: a Place that says where clients find it.
 """
@@ -12,18 +12,24 @@ import signal
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.lab import mochi, mosquitto
+from tests.lab import mochi, mosquitto, other_mqtt
 from tests.lab.net import Host
 from tests.lab.processes import LabError
 
 BOTH = ("mosquitto", "mochi")
 MOSQUITTO = ("mosquitto",)
+OTHERS = ("aedes", "hivemq", "moquette")
+OF_3_1_1 = ("aedes", "moquette")  # they know no 5.0
+AnyServer = mosquitto.Mosquitto | mochi.Mochi | other_mqtt.Other
 
 
 class Wanted(NamedTuple):
-    """What a fault wants of its broker; {place} in a setting of Mosquitto is a directory that outlives restarts."""
+    """What a fault wants of its broker; {place} in a setting of Mosquitto is a directory that outlives restarts.
+
+    With one of OTHERS: it alone, and its own settings (`other_mqtt`).
+    """
 
     kinds: tuple[str, ...] = BOTH
     settings: tuple[str, ...] = ()
@@ -45,11 +51,13 @@ class Place:
         self._runs = count(1)
         self._stack = ExitStack()
         settings = (f"max_inflight_messages {wanted.in_flight}", *wanted.settings)
-        self._server: mosquitto.Mosquitto | mochi.Mochi = mochi.Mochi(receive_maximum=wanted.in_flight)
+        self._server: AnyServer = mochi.Mochi(receive_maximum=wanted.in_flight)
         if self.kind == "mosquitto":
             lines = tuple(line.format(place=f"{directory}/") for line in settings)
             self._server = mosquitto.Mosquitto(settings=lines, users=wanted.users)
-        self._running: mosquitto.Broker | mochi.Broker | None = None
+        elif self.kind in OTHERS:
+            self._server = other_mqtt.Other(self.kind, wanted.settings)
+        self._running: mosquitto.Broker | mochi.Broker | other_mqtt.Broker | None = None
         for name, content in wanted.files:
             (directory / name).write_text(content)
 
@@ -62,12 +70,18 @@ class Place:
         """Start it; its logs are in a directory of their own each time."""
         directory = self._directory / f"{self.host.name}-{next(self._runs)}"
         directory.mkdir(parents=True)
-        self._running = self._stack.enter_context(self._server.running([self.host], directory))
+        context: Any = self._server.running([self.host], directory)  # of one kind of broker
+        self._running = self._stack.enter_context(context)
 
     def stop(self) -> None:
         """End it in order; connections are closed."""
         self._stack.close()
         self._running = None
+
+    def closed_to_strangers(self) -> None:
+        """Let Mosquitto take only an operator from its next start on."""
+        assert isinstance(self._server, mosquitto.Mosquitto)
+        self._server = self._server._replace(users=(mosquitto.User("operator", "lab-op-4Tz9"),))
 
     def crash(self) -> None:
         """End it at once, as a loss of power does: what it has not written is gone."""

@@ -20,6 +20,8 @@ FAULTS_IN = (
     # other mechanisms
     "logins", "keep_alives", "unreached", "workers", "device_habits", "paths", "went_back", "bridges",
     "moments", "odd_and_healthy", "misfits", "never_comes", "front_doors", "by_and_by", "fine_but_odd",
+    # with servers and their rules
+    "server_rules", "absent", "programs",
 )  # fmt: skip
 Run = Callable[[Incident], None]
 

@@ -41,9 +41,9 @@ for number in range(6):
 """
 
 
-def secured(it: Incident, expires_days: float, more: str = "") -> str:
+def secured(it: Incident, expires_days: float, more: str = "", authority: Authority | None = None) -> str:
     """Start a second server on the broker's host, for TLS; return its authority's file."""
-    authority = Authority("Plant CA", it.directory / "keys")
+    authority = authority or Authority("Plant CA", it.directory / "keys")
     paths = authority.issue("broker", [it.hosts["broker"].address], expires_days=expires_days)
     config = it.directory / "secure.conf"
     words = {"cert": paths.certificate, "key": paths.key, "ca": authority.path}

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.lab import net
 from tests.lab.clients import mqtt, python_command
-from tests.lab.incidents.mqtt.brokers import Place
+from tests.lab.incidents.mqtt.brokers import OF_3_1_1, Place
 from tests.lab.incidents.staged import Staged
 from tests.lab.processes import Process
 
@@ -34,6 +34,8 @@ class Incident(Staged):
 
     def version(self) -> int:
         """Return the level of MQTT 3.1.1 or 5."""
+        if self.broker.kind in OF_3_1_1:
+            return VERSIONS[0]
         return self.rng.choice(VERSIONS)
 
     # clients
