@@ -1,12 +1,13 @@
-"""A balancer of TCP connections: each goes to one of its targets, drawn by lot, whatever is said on it.
+"""A balancer of TCP connections: each goes to one of its targets, drawn by lot or in turns.
 
-In: LISTEN TARGET..., each HOST:PORT. Out: a JSON line `listening`.
+In: LISTEN TARGET..., each HOST:PORT; before them perhaps the word `turns`. Out: a JSON line `listening`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import sys
@@ -23,10 +24,13 @@ async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 async def main() -> None:
     """Serve until the process is ended."""
-    listen, *targets = sys.argv[1:]
+    words = sys.argv[1:]
+    turns = words[0] == "turns"
+    listen, *targets = words[turns:]
+    order = itertools.cycle(targets) if turns else iter(lambda: random.choice(targets), None)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = random.choice(targets).split(":")
+        host, port = next(order).split(":")
         there, back = await asyncio.open_connection(host, int(port))
         await asyncio.gather(carry(reader, back), carry(there, writer))
 

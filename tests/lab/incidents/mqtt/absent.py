@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab import firewall
-from tests.lab.clients import mqtt
+from tests.lab import net
+from tests.lab.clients import mqtt, python_command
 from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.front_doors import TLS, TLS_PORT, secured
 from tests.lab.incidents.mqtt.incident import Incident
 from tests.lab.incidents.mqtt.misfits import values
 from tests.lab.incidents.mqtt.told_words import LOST, SILENT
+from tests.lab.incidents.mqtt.unreached import OTHER_PORT, OTHER_SERVER
 from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.processes import Process
 from tests.support.tls_certificates import Authority
@@ -83,7 +84,8 @@ def device_certificate_expired(it: Incident) -> None:
         it.seconds(2, 2.5)
     address = it.hosts["one"].address
     it.ask("Q4", "a device's certificate that has expired", {"address": address, "client_id": device},
-           [saying(called(address), TLS)], [accusing(plain, good, it.hosts["two"].address)])  # fmt: skip
+           [saying(called(address), [*TLS, "reset", "RST", "abort", "broke"])],
+           [accusing(plain, good, it.hosts["two"].address)])  # fmt: skip
 
 
 @fault()
@@ -92,15 +94,80 @@ def site_not_let_through(it: Incident) -> None:
     topic, names = it.names.topic(), [it.names.client() for _ in range(3)]
     it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
     good = values(it, "three", f"{topic}/old", 90, 0.4)
-    with firewall.dropping(it.hosts["broker"], it.hosts["one"].address, share=1.0):
-        for number in range(5):
-            for name in names:
-                it.tool("pub", "one", name, "-t", f"{topic}/{name}", "-m", f"n{number}", "-q", "1")
-                it.seconds(0.3, 0.6)
-            it.seconds(5, 6)
+    # What comes is seen here, and nothing goes back: as with a firewall behind the place of the capture.
+    net.in_namespace(it.hosts["broker"].namespace, "ip", "route", "add", "blackhole", it.hosts["one"].address)
+    for number in range(5):
+        for name in names:
+            words = ("-t", f"{topic}/{name}", "-m", f"n{number}", "-q", "1")
+            command = mqtt.mosquitto_command("pub", it.broker.endpoint, name, "mqttv311", *words)
+            it.start("one", "timeout", "5", *command)
+            it.seconds(0.3, 0.6)
+        it.seconds(6, 7)
     address = it.hosts["one"].address
     wordings = ["SYN", "unanswered", "no answer", "without (an )?answer", "never (open|connect|establish|answered)",
                 "refus", "not (open|connect|answer|establish)", "attempt", "in vain", "retransmi", "unreachable",
                 "firewall", "again", "handshake", "fail"]  # fmt: skip
     it.ask("Q4", "a site that the firewall does not let through", {"address": address},
            [saying(called(address), wordings)], [accusing(good)], sides=("client", "network", "server"))  # fmt: skip
+
+
+@fault(Wanted(kinds=("mosquitto", "hivemq")))
+def will_in_eight_hours(it: Incident) -> None:
+    """A device of 5.0 delays its will by 30000 s, as it takes them for ms: it dies, and to all screens it is online."""
+    topic, names = it.names.topic(), [it.names.client() for _ in range(2)]
+    running = []
+    for host, name, delay_s in (("one", names[0], 30_000), ("two", names[1], 4)):
+        status = f"{topic}/{name}/status"
+        will = {"topic": status, "payload": "offline", "qos": 1, "retain": True,
+                "properties": {"WillDelayInterval": delay_s}}  # fmt: skip
+        birth = mqtt.publish(status, 1, payload="online", retain=True)
+        values = [mqtt.publish(f"{topic}/{name}/bar", 1, payload=f"{n % 6}.{n}", pause_s=0.5) for n in range(80)]
+        settings: dict[str, Any] = {"version": 5, "keep_alive": 5, "library": "paho", "clean": False,
+                                    "properties": {"SessionExpiryInterval": 40_000}}  # fmt: skip
+        running.append(it.follow(host, name, birth, *values, will=will, **settings))
+    reader = it.names.client()
+    it.subscriber("three", reader, (f"{topic}/#", 1))
+    it.seconds(9, 10)
+    net.unplug(it.hosts["one"])
+    running[0].kill()
+    it.seconds(2, 3)
+    net.unplug(it.hosts["two"])
+    running[1].kill()
+    for _ in range(4):
+        look = (mqtt.subscribe((f"{topic}/+/status", 1)), mqtt.idle(2), mqtt.DISCONNECT)
+        it.follow("four", it.names.client(), *look, version=5).finish(30)
+        it.seconds(6, 7)
+    wordings = ["will", "offline", "online", "stale", "stat(e|us)", "gone", "never", "delay", *LOST, *SILENT]
+    it.ask("Q2", "a will that is delayed by hours", {**it.who("one", names[0]), "topic": f"{topic}/{names[0]}/status"},
+           [saying(called(names[0], f"{topic}/{names[0]}/status"), wordings)], [accusing(reader)],
+           sides=("client", "network"))  # fmt: skip
+
+
+@fault(Wanted(kinds=MOSQUITTO, alone=True))
+def balanced_to_two_servers(it: Incident) -> None:
+    """A balancer hands connections to two servers that know nothing of each other: half of the values reach nobody."""
+    topic, reader = it.names.topic(), it.names.client()
+    path, here = it.directory / "second.conf", it.hosts["broker"].address
+    path.write_text(OTHER_SERVER.format(port=OTHER_PORT))
+    it.start("broker", "mosquitto", "-c", str(path))
+    hub = it.hosts["hub"].address
+    through = f"{hub}:1884"
+    it.start("hub", *python_command("balancer", "turns", through, it.broker.endpoint, f"{here}:{OTHER_PORT}"))
+    it.seconds(1.5, 2)
+    it.subscriber("five", reader, (f"{topic}/#", 1), endpoint=through)
+    it.clients.append(it.who("hub", reader))
+    running, names, version = [], [it.names.client() for _ in range(7)], it.version()
+    for number, name in enumerate(names):
+        values = [mqtt.publish(f"{topic}/{name}", 1, payload=f"n{n % 9}.{n}", pause_s=0.6) for n in range(60)]
+        host = ("one", "two", "three", "four")[number % 4]
+        running.append(it.follow(host, name, *values, mqtt.DISCONNECT, endpoint=through, version=version))
+        running[-1].wait_for_event("connected")
+        it.clients.append(it.who("hub", name))
+    running[-1].finish(90)
+    lost = names[0::2]
+    wordings = [*LOST, *SILENT, "no subscri", "without (a )?subscri", str(OTHER_PORT), "other (server|broker)",
+                "two (servers|brokers)", "differ"]  # fmt: skip
+    blamed = {"server": f"{here}:{OTHER_PORT}", "any": [it.who("hub", name) for name in lost]}
+    it.ask("Q1", "two servers that know nothing of each other", blamed,
+           [saying([*called(hub, f"{here}:{OTHER_PORT}", *lost), str(OTHER_PORT)], wordings)],
+           [accusing(*names[1::2])], sides=("network", "server", "client"))  # fmt: skip

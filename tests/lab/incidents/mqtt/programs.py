@@ -131,3 +131,23 @@ def watches_the_server(it: Incident) -> None:
     it.tool("sub", "one", it.names.client(), "-t", "$SYS/#", "-q", "0")
     it.seconds(36, 38)
     it.healthy("the server's own figures")
+
+
+@fault()
+def meter_exchanged(it: Incident) -> None:
+    """A meter is exchanged: the old one leaves in order, the new one begins at 0 on its topic; nothing is wrong."""
+    topic, version = it.names.topic(), it.version()
+    it.subscriber("five", it.names.client(), (f"{topic}/#", 1))
+
+    def readings(place: str, begins: int, number: int) -> list[mqtt.Step]:
+        payloads = [f'{{"seq": {n}, "kWh": {begins + n * 3 // 2}}}' for n in range(number)]
+        return [mqtt.publish(f"{topic}/{place}/reading", 1, payload=one, pause_s=0.7) for one in payloads]
+
+    for host, place, begins in (("two", "flat2", 9120), ("three", "flat3", 733)):
+        it.follow(host, it.names.client(), *readings(place, begins, 70), mqtt.DISCONNECT, version=version)
+    last = [mqtt.publish(f"{topic}/flat1/event", 1, payload="taken out at 48240 kWh"), mqtt.DISCONNECT]
+    it.follow("one", it.names.client(), *readings("flat1", 48_210, 20), *last, version=version).finish(60)
+    it.seconds(6, 8)
+    first = mqtt.publish(f"{topic}/flat1/event", 1, payload="put in at 0 kWh")
+    it.follow("one", it.names.client(), first, *readings("flat1", 0, 32), mqtt.DISCONNECT, version=version).finish(60)
+    it.healthy("a meter that is exchanged")

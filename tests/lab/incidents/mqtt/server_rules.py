@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import time
 from typing import Any
 
 from tests.lab.clients import mqtt, python_command
@@ -91,6 +94,8 @@ def over_the_quota(it: Incident) -> None:
 def token_used_again(it: Incident) -> None:
     """A server ends connections whose token has expired; one program keeps its old token, its peer takes new ones."""
     topic, bad, good = it.names.topic(), it.names.client(), it.names.client()
+    long = base64.b64encode(json.dumps({"sub": "archive", "exp": int(time.time()) + 900}).encode()).decode()
+    it.subscriber("three", it.names.client(), (f"{topic}/#", 1), user="archive", password=long)
     process = program(it, "one", "token", bad, f"{topic}/a", "14", "old", version=4)
     program(it, "two", "token", good, f"{topic}/b", "17", "new", version=4)
     it.seconds(46, 50)
@@ -155,3 +160,25 @@ def session_cut_short(it: Incident) -> None:
     it.ask("Q1", "a session that is kept for less than was asked for", blamed,
            [saying(called(bad), wordings)], [saying(called(good), ["lost", "miss"])],
            sides=("client", "server"))  # fmt: skip
+
+
+@fault(Wanted(kinds=("hivemq",), alone=True, settings=(
+    "<restrictions><incoming-bandwidth-throttling>30000</incoming-bandwidth-throttling></restrictions>",
+)))  # fmt: skip
+def server_reads_slowly(it: Incident) -> None:
+    """A server takes 30 kB in a second from all together; a camera's pictures use it up, and all wait for PUBACK."""
+    topic, camera = it.names.topic(), it.names.client()
+    it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
+    values(it, "three", f"{topic}/gate", 90, 0.4)
+    values(it, "four", f"{topic}/belt", 60, 0.6)
+    it.seconds(6, 7)
+    pictures = [mqtt.publish(f"{topic}/picture", 1, size=120_000 + n, pause_s=1) for n in range(6)]
+    it.follow("one", camera, *pictures, mqtt.STAY)
+    it.seconds(30, 34)
+    address = it.hosts["broker"].address
+    wordings = ["slow", "window", "waits?", "waited", "late", "delay", "behind", "throttl", "takes", "took",
+                "acknowledg", "PUBACK", "stall", "unanswered", "latency", "no answer", "large", "bytes"]  # fmt: skip
+    it.ask("Q7", "a server that reads slowly", {"server": it.broker.endpoint, "any": [it.who("one", camera)]},
+           [saying(called(address, camera, f"{topic}/picture"), wordings)],
+           sides=("server", "client", "network"))  # fmt: skip
+    it.truth["cluster_wide"] = True
