@@ -1,6 +1,7 @@
 """A balancer of TCP connections: each goes to one of its targets, drawn by lot or in turns.
 
-In: LISTEN TARGET..., each HOST:PORT; before them perhaps the word `turns`. Out: a JSON line `listening`.
+In: LISTEN TARGET..., each HOST:PORT; before them perhaps the word `turns`, or `age=SECONDS`, after which a connection
+is ended, whatever passes on it. Out: a JSON line `listening`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ async def main() -> None:
     """Serve until the process is ended."""
     words = sys.argv[1:]
     turns = words[0] == "turns"
-    listen, *targets = words[turns:]
+    age_s = float(words[0].partition("=")[2]) if words[0].startswith("age=") else None
+    listen, *targets = words[turns or age_s is not None :]
     order = itertools.cycle(targets) if turns else iter(lambda: random.choice(targets), None)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = next(order).split(":")
         there, back = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(carry(reader, back), carry(there, writer))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(carry(reader, back), carry(there, writer)), age_s)
+        back.close()
+        writer.close()
 
     host, port = listen.split(":")
     server = await asyncio.start_server(serve, host, int(port))

@@ -123,7 +123,7 @@ def heartbeats(it: Incident) -> None:
 
 @fault(Wanted(kinds=("mosquitto",), settings=("sys_interval 1",)))
 def watches_the_server(it: Incident) -> None:
-    """A monitor gets the server's own figures, dozens each second and more than all else; nothing is wrong."""
+    """A monitor gets the server's own figures, some twenty each second and more than all else; nothing is wrong."""
     topic = it.names.topic()
     it.subscriber("two", it.names.client(), (f"{topic}/#", 1))
     values = [mqtt.publish(f"{topic}/tank", 1, payload=f'{{"level": {n % 8}.{n}}}', pause_s=1) for n in range(40)]
