@@ -198,7 +198,7 @@ def balancer_limits_age(it: Incident) -> None:
            [saying(called(hub), wordings)], [accusing(good)], sides=("client", "network"))  # fmt: skip
 
 
-@fault(Wanted(kinds=("mosquitto", "hivemq")))
+@fault(Wanted(kinds=("mosquitto", "mochi")))
 def upgraded_without_expiry(it: Incident) -> None:
     """A consumer goes from 3.1.1 to 5.0 and forgets the session's expiry: what comes while it restarts is lost now."""
     topic, bad, good = it.names.topic(), it.names.client(), it.names.client()
