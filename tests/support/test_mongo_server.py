@@ -166,6 +166,14 @@ def test_a_wrong_password_is_refused(server: Server) -> None:
     assert found.value.code == 18
 
 
+def test_who_is_in_stays_in_when_the_password_changes(client: Client, server: Server) -> None:
+    client.admin.command("updateUser", USER, pwd="other")
+    assert client.admin.command("ping")["ok"]
+    with MongoClient(server.address_text, username=USER, password=PASSWORD) as late, pytest.raises(OperationFailure):
+        late.admin.command("ping")
+    client.admin.command("updateUser", USER, pwd=PASSWORD)
+
+
 def exchange(server: Server, request: bytes) -> tuple[bytes, tuple[int, int, int, int]]:
     """Send bytes and return the reply with its header's four numbers."""
     with socket.create_connection(server.server_address[:2], timeout=5) as connection:

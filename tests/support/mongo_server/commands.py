@@ -95,6 +95,12 @@ def step_down(context: Context, command: Document) -> Document:
     return {}
 
 
+def update_user(context: Context, command: Document) -> Document:
+    """Give a user another password; who is logged in stays so."""
+    context.users[command["updateUser"]] = command["pwd"]
+    return {}
+
+
 def nothing(context: Context, command: Document) -> Document:
     """Say ok."""
     return {}
@@ -138,6 +144,7 @@ HANDLERS: dict[str, Callable[[Context, Document], Document]] = {
     "ping": nothing,
     "replSetStepDown": step_down,
     "update": writes.update,
+    "updateUser": update_user,
 }
 WRITES = {
     "bulkWrite",

@@ -1,6 +1,6 @@
 // go_mongo_asks does simple rounds with MongoDB's Go driver: `go_mongo_asks WORK URI APPLICATION OPTIONS`, options as JSON.
 //
-// Out: JSON lines `ready` and `done`. Works: asks, adds, bulk (the command bulkWrite); `place` is DATABASE.COLLECTION.
+// Out: JSON lines `ready` and `done`. Works: asks, adds, bulk (the command bulkWrite), counted; `place` is DATABASE.COLLECTION.
 package main
 
 import (
@@ -52,7 +52,8 @@ func main() {
 			_, err := rows.InsertOne(ctx, bson.D{{Key: "key", Value: n}, {Key: "state", Value: "new"}})
 			return err
 		},
-		"bulk": func(n int) error { return bulk(ctx, client, database, name, n) },
+		"counted": func(n int) error { return counted(ctx, rows) },
+		"bulk":    func(n int) error { return bulk(ctx, client, database, name, n) },
 	}
 	fmt.Println(`{"event": "ready"}`)
 	until := time.Now().Add(seconds(todo.Seconds))
@@ -64,6 +65,20 @@ func main() {
 	}
 	must(client.Disconnect(ctx))
 	fmt.Println(`{"event": "done"}`)
+}
+
+// counted shows a page, and how many rows there are in all.
+func counted(ctx context.Context, rows *mongo.Collection) error {
+	all := bson.D{{Key: "state", Value: "done"}}
+	if _, err := rows.CountDocuments(ctx, all); err != nil {
+		return err
+	}
+	found, err := rows.Find(ctx, all, options.Find().SetLimit(10))
+	if err != nil {
+		return err
+	}
+	var page []bson.D
+	return found.All(ctx, &page)
 }
 
 // bulk writes to two collections with one command.

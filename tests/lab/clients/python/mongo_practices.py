@@ -16,6 +16,7 @@ from mongo_chores import bulk, causal, concerned, in_all_rows, unclaimed, watche
 from mongo_habits import Habit
 from mongo_listener import say
 from mongo_oddities import WORKS as ODD_WORKS
+from mongo_routines import WORKS as ROUTINES
 from pymongo import MongoClient
 from pymongo.cursor import CursorType
 from pymongo.errors import PyMongoError
@@ -183,7 +184,7 @@ def tails_quickly(app: Habit) -> None:
 WORKS = {work.__name__: work for work in (
     commands, field, checks, starts, new_collections, attaches, slow_batches, dumps, thinks, hot, leaks, crowd,
     orders_again, tails_empty, tails_quickly, watches, concerned, bulk, causal, in_all_rows, unclaimed,
-)} | ODD_WORKS  # fmt: skip
+)} | ODD_WORKS | ROUTINES  # fmt: skip
 
 
 def main() -> None:

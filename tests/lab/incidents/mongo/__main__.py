@@ -28,12 +28,15 @@ from tests.lab.incidents.mongo import (
     ended,
     everyday_work,
     faults,
+    front_doors,
     growing,
     habits,
     healthy,
+    jobs_and_data,
     limits,
     no_effect,
     odd_but_fine,
+    odd_but_right,
     on_the_way,
     one_document,
     rash,
@@ -73,6 +76,7 @@ BY_QUESTION: tuple[Fault, ...] = (
     *habits.FAULTS, *everyday_work.FAULTS, *limits.FAULTS, *schema.FAULTS, *rash.FAULTS, *rhythm.FAULTS,
     *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *refusals.FAULTS, *odd_but_fine.FAULTS,
     *wrong_words.FAULTS, *on_the_way.FAULTS, *again_and_more.FAULTS,
+    *front_doors.FAULTS, *jobs_and_data.FAULTS, *odd_but_right.FAULTS,
 )  # fmt: skip
 # Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
 # grows with all rows of the collection.
@@ -87,6 +91,8 @@ ON_FERRETDB: tuple[Fault, ...] = (
     *rhythm.ON_FERRETDB,
     *slow_parts.ON_FERRETDB,
     *wrong_words.ON_FERRETDB,
+    *front_doors.ON_FERRETDB,
+    *jobs_and_data.ON_FERRETDB,
 )
 # What the test server is told beside the usual.
 SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
@@ -98,7 +104,7 @@ SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
 # The same where it has a secondary.
 MORE_WORDS: dict[Fault, tuple[str, ...]] = {**limits.WORDS, **schema.WORDS}
 WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database, limits.no_login,
-                                  again_and_more.mechanism_not_there)  # fmt: skip
+                                  again_and_more.mechanism_not_there, *front_doors.LOGIN_NEEDED)  # fmt: skip
 # Whose server the healthy traffic of drivers would not find, or not take.
 ALONE_ONLY: tuple[Fault, ...] = tuple(SERVER_WORDS)
 KNOWN = {fault.__name__: fault for fault in (*FAULTS, *BY_QUESTION)}
