@@ -196,7 +196,7 @@ def halved_requests(it: Incident) -> None:
     it.ask(
         "Q7",
         "a proxy that halves requests",
-        {"any": [{"address": it.hosts["three"].address}, {"client_id": app}]},
+        it.who("three", app),
         [saying(called(it.hosts["three"].address, app), wordings)],
         [accusing(good)],
         sides=("client", "network"),
