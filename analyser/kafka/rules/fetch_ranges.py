@@ -6,9 +6,11 @@ about readers that findings share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S, time_text
 from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
@@ -30,6 +32,8 @@ RUN_COLUMNS = (
     "file", "request_packet",
 )  # fmt: skip
 MAX_NAMED = 5
+# Partitions that are taken over at one time begin once.
+_ONCE_NS = NS_PER_S
 
 # Address and client id.
 Client = tuple[str | None, str | None]
@@ -136,6 +140,24 @@ def reader_numbers(runs: Iterable[FetchRange]) -> list[dict[str, Any]]:
     """`clients` of a finding: each reader once, with its last member id."""
     last = {run.client: run for run in runs}
     return [who_numbers(*client, run.member_id) for client, run in last.items()][:MAX_LISTED]
+
+
+def times_begun(runs: Sequence[FetchRange]) -> int:
+    """How often these began, in the order of time: those of one moment count once."""
+    return 1 + sum(later.ts - earlier.ts > _ONCE_NS for earlier, later in pairwise(runs)) if runs else 0
+
+
+def begin_numbers(runs: Sequence[FetchRange], records: Mapping[str, int]) -> dict[str, Any]:
+    """Numbers of a finding about begins of a group, at least one, in the order of time. records: what it cost."""
+    return {
+        "partitions": names_of(runs),
+        "times": times_begun(runs),
+        "begins": len(runs),
+        **records,
+        "ts_first": time_text(runs[0].ts),
+        "ts_last": time_text(runs[-1].ts),
+        "clients": reader_numbers(runs),
+    }
 
 
 def names_of(runs: Iterable[FetchRange]) -> list[str]:

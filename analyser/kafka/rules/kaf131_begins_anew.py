@@ -27,9 +27,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-from wirewitness.analyser.base.times import NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
@@ -38,42 +37,39 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
     FetchRange,
-    names_of,
+    begin_numbers,
     places_of,
     proof_of_runs,
-    reader_numbers,
     readers_text,
     runs_of,
+    times_begun,
 )
 from wirewitness.analyser.kafka.rules.names import first_text, group_text, short_clients, title_text
 
 _TIMES, _SHARE = 3, 0.8
-# Partitions that are taken over at one time begin once.
-_ONCE_NS = NS_PER_S
 
 
 def detect(frames: Frames, *, times: int = _TIMES, share: float = _SHARE) -> Iterator[Finding]:
     """At most one finding for a group."""
     begun = runs_of(frames[RUNS])
     anew = [run for run in begun if (run.first_offset or 0) <= (run.log_start_offset or 0)]
-    episodes = 1 + sum(later.ts - earlier.ts > _ONCE_NS for earlier, later in pairwise(anew))
-    if anew and episodes >= times and len(anew) >= share * len(begun):
-        yield _finding(first_value(frames[RUNS], "cluster_id"), anew, episodes)
+    if times_begun(anew) >= times and len(anew) >= share * len(begun):
+        yield _finding(first_value(frames[RUNS], "cluster_id"), anew)
 
 
-def _finding(cluster: str | None, anew: Sequence[FetchRange], episodes: int) -> Finding:
+def _finding(cluster: str | None, anew: Sequence[FetchRange]) -> Finding:
     last = anew[-1]
     again = sum((run.stored_offset or 0) - (run.first_offset or 0) for run in anew)
-    key = {"cluster": cluster, "group": last.group_id}
+    key, began = {"cluster": cluster, "group": last.group_id}, count(times_begun(anew), "time")
     return RULE.finding(
         subject=key,
         title=title_text(
-            f"Begins anew {count(episodes, 'time')}: group {{}}, {count(again, 'record')} again, by {{}}",
+            f"Begins anew {began}: group {{}}, {count(again, 'record')} again, by {{}}",
             last.group_id or "?", first_text(short_clients({run.client: None for run in anew})),
         ),
         sentence=(
             f"{group_text(last.group_id)}: {readers_text(anew)} went back to the beginning of {places_of(anew)} "
-            f"{count(episodes, 'time')}, {period_text(anew[0].ts, last.ts)}, although the group had committed up to "
+            f"{began}, {period_text(anew[0].ts, last.ts)}, although the group had committed up to "
             f"{last.stored_offset} of {places_of([last])}. {count(again, 'committed record')} are delivered again."
         ),
         next_step=(
@@ -81,16 +77,7 @@ def _finding(cluster: str | None, anew: Sequence[FetchRange], episodes: int) -> 
             "application keeps itself. auto.offset.reset does not do it: a committed offset is there."
         ),
         proof=proof_of_runs(anew),
-        numbers={
-            **key,
-            "partitions": names_of(anew),
-            "times": episodes,
-            "begins": len(anew),
-            "messages_again": again,
-            "ts_first": time_text(anew[0].ts),
-            "ts_last": time_text(last.ts),
-            "clients": reader_numbers(anew),
-        },
+        numbers={**key, **begin_numbers(anew, {"messages_again": again})},
     )  # fmt: skip
 
 

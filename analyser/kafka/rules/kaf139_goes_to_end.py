@@ -29,9 +29,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-from wirewitness.analyser.base.times import NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
@@ -40,19 +39,17 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
     FetchRange,
-    names_of,
+    begin_numbers,
     places_of,
     proof_of_runs,
-    reader_numbers,
     readers_text,
     runs_of,
+    times_begun,
 )
 from wirewitness.analyser.kafka.rules.names import first_text, group_text, short_clients, title_text
 
 _TIMES, _SHARE = 3, 0.8
 _LATEST = -1
-# Partitions that are taken over at one time begin once.
-_ONCE_NS = NS_PER_S
 
 
 def detect(frames: Frames, *, times: int = _TIMES, share: float = _SHARE) -> Iterator[Finding]:
@@ -60,9 +57,8 @@ def detect(frames: Frames, *, times: int = _TIMES, share: float = _SHARE) -> Ite
     begun = runs_of(frames[RUNS])
     at_end = [run for run in begun if run.listed_timestamp == _LATEST]
     skipping = [run for run in at_end if _skipped(run) > 1]
-    episodes = 1 + sum(later.ts - earlier.ts > _ONCE_NS for earlier, later in pairwise(skipping))
-    if skipping and episodes >= times and len(at_end) >= share * len(begun):
-        yield _finding(first_value(frames[RUNS], "cluster_id"), skipping, episodes)
+    if times_begun(skipping) >= times and len(at_end) >= share * len(begun):
+        yield _finding(first_value(frames[RUNS], "cluster_id"), skipping)
 
 
 def _skipped(run: FetchRange) -> int:
@@ -71,18 +67,18 @@ def _skipped(run: FetchRange) -> int:
     return (run.first_offset or 0) - known
 
 
-def _finding(cluster: str | None, skipping: Sequence[FetchRange], episodes: int) -> Finding:
+def _finding(cluster: str | None, skipping: Sequence[FetchRange]) -> Finding:
     last, worst, skipped = skipping[-1], max(skipping, key=_skipped), sum(map(_skipped, skipping))
-    key = {"cluster": cluster, "group": last.group_id}
+    key, began = {"cluster": cluster, "group": last.group_id}, count(times_begun(skipping), "time")
     return RULE.finding(
         subject=key,
         title=title_text(
-            f"Goes to the end {count(episodes, 'time')}: group {{}}, {count(skipped, 'record')} never read, by {{}}",
+            f"Goes to the end {began}: group {{}}, {count(skipped, 'record')} never read, by {{}}",
             last.group_id or "?", first_text(short_clients({run.client: None for run in skipping})),
         ),
         sentence=(
             f"{group_text(last.group_id)}: {readers_text(skipping)} began at the end of {places_of(skipping)} "
-            f"{count(episodes, 'time')}, {period_text(skipping[0].ts, last.ts)}, although the group had committed "
+            f"{began}, {period_text(skipping[0].ts, last.ts)}, although the group had committed "
             f"offsets there. {count(skipped, 'record')} between were never read, most of {places_of([worst])}: it had "
             f"committed {worst.stored_offset:,} there and began at {worst.first_offset:,}."
         ),
@@ -92,16 +88,7 @@ def _finding(cluster: str | None, skipping: Sequence[FetchRange], episodes: int)
             "left out, stop the group and set its offsets back."
         ),
         proof=proof_of_runs(skipping),
-        numbers={
-            **key,
-            "partitions": names_of(skipping),
-            "times": episodes,
-            "begins": len(skipping),
-            "records_lost": skipped,
-            "ts_first": time_text(skipping[0].ts),
-            "ts_last": time_text(last.ts),
-            "clients": reader_numbers(skipping),
-        },
+        numbers={**key, **begin_numbers(skipping, {"records_lost": skipped})},
     )  # fmt: skip
 
 

@@ -179,22 +179,16 @@ def _fill_documents(buffer: Buffer, asked: Requests, listed: Values, into: Fille
         is_section = asked.sequence is not None
         ids = ids_of_sections(buffer, listed) if is_section else [_ids(buffer, listed, row) for row in rows]
         into.each("document_ids", asked.rows, ids)
-        into.each("document_shape", asked.rows, [_first(buffer, asked, listed, row) for row in rows])
-        into.each("id_time", asked.rows, [_made_at(buffer, asked, listed, row) for row in rows])
+        firsts = [_first(buffer, asked, listed, row) for row in rows]
+        into.each("document_shape", asked.rows, [shape for shape, _ in firsts])
+        into.each("id_time", asked.rows, [time for _, time in firsts])
 
 
-def _first(buffer: Buffer, asked: Requests, listed: Values, row: int) -> str | None:
-    """The shape of the first document."""
+def _first(buffer: Buffer, asked: Requests, listed: Values, row: int) -> tuple[str | None, int | None]:
+    """The shape of the first document, and the time in its ObjectId."""
     span = span_of(listed, row)
-    spans = [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
-    return document_shape(buffer.data, span[1], span[2], spans)
-
-
-def _made_at(buffer: Buffer, asked: Requests, listed: Values, row: int) -> int | None:
-    """The time in the ObjectId of the first document."""
-    span = span_of(listed, row)
-    spans = [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
-    return made_at(buffer.data, span[1], span[2], spans)
+    place = span[1], span[2], [] if asked.sequence is not None else element_spans(buffer.data, span, 1)
+    return document_shape(buffer.data, *place), made_at(buffer.data, *place)
 
 
 def _written(buffer: Buffer, asked: Requests, listed: Values, row: int) -> list[int] | None:
