@@ -34,7 +34,7 @@ _MOST_FINDINGS = 2_000
 _LONGEST_NAME = 48
 _LONGEST_SENTENCE = 199
 # What is measured, and not counted.
-_MEASURED = ("", "ms", "s", "bytes", "kB")
+_MEASURED = ("", "ms", "s", "bytes", "kB", "%")
 # Names of columns as subjects of findings have them.
 _KEYS = {"client_id": "client", "client_address": "address", "group_id": "group", "server_address": "server"}
 _WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "command", "protocol"})

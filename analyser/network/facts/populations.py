@@ -26,20 +26,24 @@ _EVERYDAY = _THERE_ALREADY + "".join(
     + ")"
     for one in EVERYDAY
 )
+_IS_ERROR = f"status = 'error' and not coalesce({_EVERYDAY}, false)"
 # Requests that programs repeat by a clock of their own, and what only tells that somebody is there.
 _PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
 
 _BY_OPERATION = f"""
     select protocol || ' ' || operation as likes, {_OPERATION}, median(latency_ms) filter ({IS_TIMED}) as median_ms,
            quantile_cont(latency_ms, 0.99) filter ({IS_TIMED}) as slowest_ms, 0 as none,
-           coalesce(sum(throttle_time_ms), 0) as throttled_ms, {evidence()}
+           coalesce(sum(throttle_time_ms), 0) as throttled_ms, median(request_bytes) as asked_bytes,
+           case when count(*) >= 20 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 5e9
+               then (count(*) - 1) * 60e9 / (max(epoch_ns(ts)) - min(epoch_ns(ts))) end as per_minute,
+           count(*) filter ({_IS_ERROR}) as errors, min(error_name) filter ({_IS_ERROR}) as error, {evidence()}
     from exchanges where operation is not null and status <> 'orphan' group by {_OPERATION}"""
 
 # Errors after the last success: one where there was none at all, else two.
 _REFUSED = f"""
     with failed as (
         select {_OPERATION}, ts, exchange_id, error_name from exchanges
-        where status = 'error' and operation is not null and not coalesce({_EVERYDAY}, false)),
+        where {_IS_ERROR} and operation is not null),
     good as (
         select {_OPERATION}, max(ts) as last_ok, count(*) as accepted from exchanges
         where status = 'ok' and operation in (select operation from failed) group by {_OPERATION})
@@ -98,9 +102,12 @@ _FLOWS = "flows where duplicate_of is null and coalesce(protocol, port_protocol)
 _ENDS = f"""
     select *, case when closed > 0.2 * answered then closed end as closed_unanswered,
            case when left_early > 0.2 * answered then left_early end as given_up,
-           case when untaken > 0.5 * answered then untaken end as refused
+           case when untaken > 0.5 * answered then untaken end as refused,
+           case when tls_failed > 0.5 * tls_done then tls_failed end as tls_refused,
+           case when segments >= 200 then 100 * resent / segments end as resent_percent
     from (
         select coalesce(protocol, port_protocol) as likes, coalesce(protocol, port_protocol) as protocol,
+           concat_ws(' ', coalesce(protocol, port_protocol), server_address, server_port) as server,
            client_address, server_address, server_port,
            count(*) filter (handshake = 'complete' and closed_by = 'server' and bytes_to_client = 0
                             and bytes_to_server > 0) as closed,
@@ -108,6 +115,13 @@ _ENDS = f"""
                             and bytes_to_server > 0) as left_early,
            count(*) filter (handshake in ('refused', 'unanswered')) as untaken,
            count(*) filter (bytes_to_client > 0) as answered,
+           count(*) filter (closed_by = 'server' and bytes_to_client > 0) as ended_by_server,
+           count(*) filter (tls_handshake <> 'complete') as tls_failed,
+           count(*) filter (tls_handshake = 'complete') as tls_done,
+           coalesce(min(client_tls_alert), min(server_tls_alert), 'no alert') as alert,
+           sum(retransmitted_segments) as resent, sum(data_segments) as segments,
+           sum(coalesce(client_zero_window_ms, 0)) as client_full_ms,
+           sum(coalesce(server_zero_window_ms, 0)) as server_full_ms,
            count(*) filter (server_opening = 'http' and carrier is null) as http,
            max(greatest(coalesce(unheard_sends_to_server, 0), coalesce(unheard_sends_to_client, 0))) as unheard,
            0 as none, count(*) as connections, median(handshake_ms) as handshake_ms,
@@ -115,19 +129,30 @@ _ENDS = f"""
     from {_FLOWS}
     group by coalesce(protocol, port_protocol), client_address, server_address, server_port)"""
 
+_AGED = """
+    select ends.ts, ends.flow_id, ends.protocol, ends.client_address, ends.server_address, ends.server_port,
+           (epoch_ns(ends.ts) - epoch_ns(ts_first)) / 1e6 as age_ms
+    from connection_ends as ends join flows using (flow_id)
+    where ended_by = 'server' and handshake_seen"""
+_ALIKE = f"""
+    count(*) filter (abs(age_ms - middle) <= 0.05 * middle) as alike,
+    count(*) filter (abs(age_ms - middle) > 0.05 * middle) as unlike, {evidence("flow_id", "ts")}"""
 # Ends of one side after the same time: since the connection began, or since the last answer.
 _SAME_AGE = f"""
     select protocol as likes, protocol, client_address, server_address, round(median(age_ms) / 1e3, 1) as middle_s,
-           count(*) filter (abs(age_ms - middle) <= 0.05 * middle) as alike,
-           count(*) filter (abs(age_ms - middle) > 0.05 * middle) as unlike, {evidence("flow_id", "ts")}
+           {_ALIKE}
     from (
-        select *, median(age_ms) over (partition by protocol, client_address, server_address) as middle
-        from (select ends.ts, ends.flow_id, ends.protocol, ends.client_address, ends.server_address, ended_by,
-                     (epoch_ns(ends.ts) - epoch_ns(ts_first)) / 1e6 as age_ms
-              from connection_ends as ends join flows using (flow_id)
-              where ended_by = 'server' and handshake_seen))
+        select *, median(age_ms) over (partition by protocol, client_address, server_address) as middle from ({_AGED}))
     where middle >= 1000
     group by protocol, client_address, server_address"""
+# Likewise of all clients of a server: whoever limits the age of connections asks nobody who they are.
+_SAME_AGE_OF_ALL = f"""
+    select protocol as likes, protocol, server_address, server_port, round(median(age_ms) / 1e3, 1) as middle_s,
+           count(distinct client_address) as clients, {_ALIKE}
+    from (
+        select *, median(age_ms) over (partition by protocol, server_address, server_port) as middle from ({_AGED}))
+    where middle >= 1000
+    group by protocol, server_address, server_port having count(distinct client_address) >= 2"""
 _SAME_WAIT = f"""
     select protocol as likes, protocol, client_address, pending_operations,
            round(median(waited_ms) / 1e3, 1) as middle_s,
@@ -166,6 +191,11 @@ POPULATIONS = (
                     floor=200, samples=300, ratio=5),
             Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
                     usual="none", unit="ms", floor=500, weight=1.5),
+            Measure("rate", "per_minute", "{who} sends {value} {operation} a minute", floor=60, ratio=5, samples=20),
+            Measure("request size", "asked_bytes", "{who}: {operation} of {value}, median", unit="bytes", floor=2_000,
+                    ratio=5, samples=5),
+            Measure("errors", "errors", "{who}: {value} of {samples} {operation} answered with an error, such as "
+                    "{error}", floor=2, two=5, samples=3),
         ),
     ),
     Population(
@@ -208,12 +238,30 @@ POPULATIONS = (
                     "{server_address}:{server_port} take {value}", unit="ms", floor=5, two=5),
             Measure("connections", "connections", "{client_address} made {value} connections to "
                     "{server_address}:{server_port}", floor=10, ratio=5, two=5),
+            Measure("TLS handshakes", "tls_refused", "{value} TLS handshakes of {client_address} with "
+                    "{server_address}:{server_port} failed ({alert}); {tls_done} were completed", usual="none",
+                    weight=1.5),
+            Measure("ended by the server", "ended_by_server", "server {server_address}:{server_port} ended {value} "
+                    "connections of {client_address}", floor=2, two=1, likes="server"),
+            Measure("sent again", "resent_percent", "{value} of the segments between {client_address} and "
+                    "{server_address}:{server_port} were sent again", unit="%", floor=1, two=1, likes="server"),
+            Measure("buffer full", "client_full_ms", "{client_address} took nothing from "
+                    "{server_address}:{server_port} for {value} in all: its receive window was 0", usual="none",
+                    unit="ms", floor=500),
+            Measure("buffer full", "server_full_ms", "server {server_address}:{server_port} took nothing from "
+                    "{client_address} for {value} in all: its receive window was 0", usual="none", unit="ms",
+                    floor=500),
         ),
     ),
     Population(
         "", "connection_ends", ("client_address", "server_address"), _SAME_AGE,
         (Measure("same age", "alike", "the server ended {value} connections of {client_address} at the same age of "
                  "{middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4, weight=1.2),),
+    ),
+    Population(
+        "", "connection_ends", ("server_address", "server_port"), _SAME_AGE_OF_ALL,
+        (Measure("same age", "alike", "server {server_address}:{server_port} ended {value} connections of {clients} "
+                 "clients at the same age of {middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4),),
     ),
     Population(
         "", "connection_ends", ("client_address", "pending_operations"), _SAME_WAIT,
