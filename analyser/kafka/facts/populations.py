@@ -34,26 +34,32 @@ _LAG_GROWS = f"""
     select group_id || ' ' || topic as likes, * from (
         {quarters(lag_behind("log_end_offset"), _GROUP_PARTITION, _COMMITS, 8)})"""
 
-# Written partitions of topics that consumers read.
+# Written partitions of topics of which consumers, or one group, read others.
 _UNREAD = f"""
     with read as (
-        select {_PARTITION}, sum(coalesce(records_count, 0)) as given from kafka_fetch_partitions
-        where coalesce(replica_id, -1) < 0 group by {_PARTITION}),
-    siblings as (select cluster_id, topic, sum(given) as given from read group by cluster_id, topic)
-    select coalesce(written.topic, '') as likes, written.*, siblings.given as given, 0 as none
+        select {_PARTITION}, null as group_id, sum(coalesce(records_count, 0)) as given from kafka_fetch_partitions
+        where coalesce(replica_id, -1) < 0 group by {_PARTITION}
+        union all
+        select {_PARTITION}, group_id, sum(records_count) from kafka_fetch_ranges
+        where group_id is not null group by {_PARTITION}, group_id),
+    siblings as (select cluster_id, topic, group_id, sum(given) as given from read
+                 group by cluster_id, topic, group_id having sum(given) > 0)
+    select coalesce(written.topic, '') as likes, written.*, siblings.group_id, siblings.given as given, 0 as none,
+           coalesce('group ' || siblings.group_id || ' does not fetch', 'nobody fetches') as unread
     from (select {_PARTITION}, sum(records_count) as written, {evidence()} from kafka_produce_batches
           where error_code = 0 group by {_PARTITION}) as written
     join siblings on {same("written", "siblings", "cluster_id, topic")}
-    left join read on {same("written", "read", _PARTITION)}
-    where read.partition is null and siblings.given > 0"""
+    where not exists (from read where {same("read", "written", _PARTITION)}
+                      and {same("read", "siblings", "group_id")})"""
 
 _READERS = f"""
     select coalesce(topic, '') as likes, {CLIENT}, topic, partition, max(times) as again,
-           arg_max(first_offset, times) as at_offset, sum(given)::bigint as given, 1 as once,
+           arg_max(first_offset, times) as at_offset, sum(given)::bigint as given, 1 as once, 0 as none,
+           nullif(sum(skipped), 0) as skipped,
            sum(samples)::bigint as samples, greatest(max(next_offset)::hugeint - min(first_offset), 1) as progress,
            min(first_ns) as first_ns, max(last_ns) as last_ns, arg_max(ids, times) as ids
     from (select {CLIENT}, group_id, topic, partition, first_offset, count(*) as times, sum(records_count) as given,
-                 max(next_offset) as next_offset, {evidence()}
+                 max(next_offset) as next_offset, sum(records_skipped) as skipped, {evidence()}
           from kafka_fetch_ranges where first_offset is not null and records_count > 0
           group by {CLIENT}, group_id, topic, partition, first_offset)
     group by {CLIENT}, group_id, topic, partition"""
@@ -87,8 +93,30 @@ _JOINS = f"""
     select group_id as likes, group_id, {CLIENT}, count(distinct exchange_id) as joins,
            count(distinct generation) as generations, {evidence()}
     from kafka_group_events where event = 'join' and error_code = 0 group by group_id, {CLIENT}"""
+_GENERATIONS = f"""
+    select coalesce(cluster_id, '') as likes, group_id, count(distinct generation) as generations, {evidence()}
+    from kafka_group_events where event = 'join' and error_code = 0 group by coalesce(cluster_id, ''), group_id"""
+_INSTANCES = """
+    select group_id as likes, group_id, group_instance_id, count(distinct row(client_id, client_address)) as clients,
+           1 as one, string_agg(distinct client_id || ' at ' || client_address, ', '
+                                order by client_id || ' at ' || client_address) as names,
+           count(*) as samples, min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts_last)) as last_ns,
+           list_distinct([arg_min(exchange_id, ts), arg_max(last_exchange_id, ts_last)]) as ids
+    from kafka_members where group_instance_id is not null group by group_id, group_instance_id"""
+# Commits of an offset that the client had committed there before, and of one below what stood.
+_COMMITTING = f"""
+    select group_id as likes, group_id, {CLIENT}, sum(samples - offsets) as again, sum(offsets) as moved,
+           sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
+           arg_max(ids, samples) as ids
+    from (select group_id, {CLIENT}, topic, partition, count(distinct committed_offset) as offsets, {evidence()}
+          from {_COMMITS} group by group_id, {CLIENT}, topic, partition)
+    group by group_id, {CLIENT}"""
+_BACK = f"""
+    select group_id as likes, group_id, {CLIENT}, count(*) as back, 0 as none, any_value(topic) as topic, {evidence()}
+    from kafka_committed where step_back > 0 group by group_id, {CLIENT}"""
 _GROUP_IDS = f"""
-    select 'kafka' as likes, {CLIENT}, count(distinct group_id) as groups, {evidence()}
+    select 'kafka' as likes, {CLIENT}, count(distinct group_id) as groups,
+           count(distinct group_instance_id) as instances, {evidence()}
     from kafka_group_events where event not in ('describe') group by {CLIENT}"""
 
 # Members with records of partitions for which nobody stored an offset, in groups that read for longer than the usual
@@ -134,6 +162,33 @@ _PRODUCE = f"""
            0 as none, sum(records_count)::bigint as written, sum(batch_bytes) / greatest(sum(records_count), 1) as size,
            {evidence()}
     from kafka_produce_batches group by {CLIENT}, topic"""
+# What each client writes to a topic, beside what most others do, and what it wrote at first.
+_WRITERS = f"""
+    with writers as (
+        select *, case when first_keyed then 'keys' else 'no keys' end as first_key,
+               case when last_keyed then 'keys' else 'no keys' end as last_key
+        from kafka_topic_writers where known_count >= 5),
+    habits as ({
+    " union all ".join(
+        f"select {CLIENT}, topic, '{what}' as what, {first} as first, {last} as now, batches_count, fill_ms, "
+        "exchange_id, last_exchange_id, ts, ts_last from writers"
+        for what, first, last in (
+            ("values", "first_kind", "last_kind"),
+            ("keys", "first_key", "last_key"),
+            ("codec", "first_codec", "last_codec"),
+        )
+    )
+})
+    select coalesce(topic, '') as likes, 'kafka' as every, *, 0 as none, case when what = 'codec' then fill_ms end as
+               filled_ms, case when writers >= 3 and alike = 1 then batches_count end as alone,
+           case when first <> now then batches_count end as changed
+    from (
+        select {CLIENT}, topic, what, first, now, fill_ms, batches_count, batches_count as samples,
+               epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, [exchange_id, last_exchange_id] as ids,
+               count(*) over (partition by topic, what) as writers,
+               count(*) over (partition by topic, what, now) as alike,
+               mode(now) over (partition by topic, what) as usual_now
+        from habits where now is not null)"""
 _SIZE_GROWS = f"""
     select coalesce(topic, '') as likes, * from (
         {
@@ -208,15 +263,17 @@ POPULATIONS = (
                  weight=1.3),),
     ),
     Population(
-        "kafka", "kafka_produce_batches", ("topic", "partition"), _UNREAD,
-        (Measure("read by nobody", "written", "{value} written to {where} and nobody fetches it; {given} of its "
-                 "topic's other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
+        "kafka", "kafka_produce_batches", ("group_id", "topic", "partition"), _UNREAD,
+        (Measure("read by nobody", "written", "{value} written to {where} and {unread} it; {given} of its topic's "
+                 "other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("client_id", "client_address", "topic", "partition"), _READERS,
         (
             Measure("same records fetched again", "again", "{who} was given the records at offset {at_offset} of "
                     "{where} {value} times", usual="once", floor=3, ratio=4, weight=1.5),
+            Measure("records passed over", "skipped", "{who} passed over {value} of {where}", usual="none",
+                    unit="records", floor=4),
             Measure("records per progress", "given", "{who} was given {value} of {where} and came {usual} further",
                     usual="progress", unit="records", ratio=2, floor=20, weight=1.2),
         ),
@@ -238,7 +295,29 @@ POPULATIONS = (
     ),
     Population(
         "kafka", "kafka_group_events", ("client_id", "client_address"), _GROUP_IDS,
-        (Measure("groups", "groups", "{who} used {value} group ids", floor=2, two=2),),
+        (
+            Measure("groups", "groups", "{who} used {value} group ids", floor=2, two=2),
+            Measure("group.instance.ids", "instances", "{who} used {value} group.instance.ids", floor=2, two=2),
+        ),
+    ),
+    Population(
+        "kafka", "kafka_group_events", ("group_id",), _GENERATIONS,
+        (Measure("generations", "generations", "group {group_id} had {value} generations", floor=4, two=1),),
+    ),
+    Population(
+        "kafka", "kafka_members", ("group_id", "group_instance_id"), _INSTANCES,
+        (Measure("one group.instance.id", "clients", "group.instance.id {group_instance_id} of group {group_id} was "
+                 "used by {value} clients: {names}", usual="one", ratio=1),),
+    ),
+    Population(
+        "kafka", "kafka_offset_commits", ("group_id", "client_id", "client_address"), _COMMITTING,
+        (Measure("commits of the same offset", "again", "{who} committed for group {group_id} what it had committed "
+                 "before {value} times, something new {usual} times", usual="moved", ratio=4, floor=30),),
+    ),
+    Population(
+        "kafka", "kafka_committed", ("group_id", "client_id", "client_address"), _BACK,
+        (Measure("committed offset goes back", "back", "{who} committed {value} times below what stood for group "
+                 "{group_id}, such as on {topic}", usual="none", weight=1.2),),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
@@ -267,6 +346,17 @@ POPULATIONS = (
                     floor=2_000, samples=20),
             Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
                     "were sent", usual="none", unit="ms", floor=600_000, samples=3),
+        ),
+    ),
+    Population(
+        "kafka", "kafka_topic_writers", ("client_id", "client_address", "topic"), _WRITERS,
+        (
+            Measure("writes otherwise", "alone", "{value} batches of {who} to {topic} have {what}: {now}; those of its "
+                    "other writers: {usual_now}", usual="none", floor=4),
+            Measure("changed what it writes", "changed", "batches of {who} to {topic} had {what}: {first} at first, "
+                    "and {now} at the end, of {value}", usual="none", floor=4),
+            Measure("time to fill", "filled_ms", "batches of {who} to {topic} are filled for {value}, median",
+                    unit="ms", floor=500, two=5, likes="every", samples=3),
         ),
     ),
     Population(

@@ -74,7 +74,9 @@ _HABITS = f"""
            case when topic like '/%' or topic like '%//%' then messages end as times, longest_gap_ms,
            case when messages >= 20 and longest_gap_ms < 3 * gap_ms and whole
                then (least(epoch_ns(ts_heard), {_LATEST}) - epoch_ns(ts_last)) / 1e6 end as silent_ms,
-           began_gap_ms, ended_gap_ms, {_HABIT}
+           began_gap_ms, ended_gap_ms, first_kind, last_kind, {_HABIT},
+           case when first_kind <> last_kind then messages end as changed,
+           case when likes >= 2 and likes_of_kind = 0 and kind_turns = 0 then messages end as alone
     from mqtt_publisher_habits"""
 _CHANGED = """
     select 'mqtt' as likes, client_id, client_address, 0 as none,
@@ -83,6 +85,12 @@ _CHANGED = """
            min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts_last)) as last_ns, [arg_max(message_id, ts)] as ids
     from mqtt_publisher_habits group by client_id, client_address"""
 
+# One payload again and again, at the end or all the time, where others differ.
+_CONTENTS = f"""
+    select coalesce(server_address, '') || ' ' || shape as likes, client_id, client_address, topic,
+           case when contents > 1 then last_run end as last_run, greatest(longest_before, 1) as longest_before,
+           messages::double / contents as turns, {_HABIT.replace("[message_id", "[run_message_id")}
+    from mqtt_publisher_contents where contents > 0"""
 _ARRIVAL = f"""
     select coalesce(topic_filter, '') as likes, subscriber_client_id as client_id, subscriber_address as client_address,
            topic_filter, case when count(*) filter (status = 'missing') >= 2
@@ -127,7 +135,7 @@ _GROWING = f"""
     select 'mqtt' as likes, * from (
         {
     quarters(
-        "payload_bytes", CLIENT + ", topic", "(select *, message_id as exchange_id from mqtt_publishes) where " + _SENT
+        "length_bytes", CLIENT + ", topic", "(select *, message_id as exchange_id from mqtt_publishes) where " + _SENT
     )
 })"""
 
@@ -182,11 +190,24 @@ POPULATIONS = (
         (
             Measure("empty topic level", "times", "{who} publishes to {topic}, which has an empty level, {value} times",
                     usual="none"),
+            Measure("payloads changed", "changed", "{value} messages of {who} to {topic} begin with payloads of kind "
+                    "{first_kind} and end with {last_kind}", usual="none", floor=4),
+            Measure("payloads of its own", "alone", "{value} messages of {who} to {topic} have payloads of kind "
+                    "{first_kind}, those of its likes never", usual="none", floor=4),
             Measure("publishes no more", "silent_ms", "{who} published to {topic} with {usual} between at most, and "
                     "not for {value} since, while others went on", usual="longest_gap_ms", unit="ms", ratio=5,
                     floor=3_000, weight=1.5),
             Measure("publishes more often", "began_gap_ms", "{who} publishes to {topic} each {usual}, at first each "
                     "{value}", usual="ended_gap_ms", unit="ms", ratio=8, floor=20),
+        ),
+    ),
+    Population(
+        "mqtt", "mqtt_publisher_contents", (*_BOTH, "topic"), _CONTENTS,
+        (
+            Measure("same payload", "last_run", "{who} publishes one payload to {topic} since {value} messages; the "
+                    "most before were {usual}", usual="longest_before", ratio=5, floor=9, weight=1.2),
+            Measure("payloads again", "turns", "{who} publishes each payload to {topic} {value} times", floor=4, two=20,
+                    samples=20),
         ),
     ),
     Population(
@@ -235,7 +256,7 @@ POPULATIONS = (
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _GROWING,
-        (Measure("payload over time", "ended", "payloads of {who} to {topic} grow from {usual} to {value}",
+        (Measure("size over time", "ended", "messages of {who} to {topic} grow from {usual} to {value}",
                  usual="began", unit="bytes", ratio=2, floor=16),),
     ),
 )  # fmt: skip
