@@ -65,10 +65,12 @@ _READERS = f"""
     group by {CLIENT}, group_id, topic, partition"""
 # What a whole group was given, against how far it came: a group that begins anew at each rebalance reads again.
 _GROUP_READS = f"""
-    select group_id as likes, group_id, topic, sum(given)::bigint as given, sum(progress) as progress,
+    select group_id as likes, group_id, topic, sum(given)::bigint as given, sum(progress) as progress, 0 as none,
+           nullif(sum(greatest(progress - covered, 0)), 0) as unread,
            sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
            arg_max(ids, given) as ids
     from (select group_id, topic, partition, sum(records_count) as given,
+                 sum(next_offset::hugeint - first_offset) as covered,
                  greatest(max(next_offset)::hugeint - min(first_offset), 1) as progress, {evidence()}
           from kafka_fetch_ranges where group_id is not null and first_offset is not null
           group by group_id, topic, partition)
@@ -111,6 +113,12 @@ _COMMITTING = f"""
     from (select group_id, {CLIENT}, topic, partition, count(distinct committed_offset) as offsets, {evidence()}
           from {_COMMITS} group by group_id, {CLIENT}, topic, partition)
     group by group_id, {CLIENT}"""
+_IN_TURN = f"""
+    select group_id || ' ' || topic as likes, group_id, topic, partition, 0 as none,
+           count(*) filter (near_other and kind = 'commit') as turns,
+           string_agg(distinct client_id || ' at ' || client_address, ', '
+                      order by client_id || ' at ' || client_address) as names, {evidence()}
+    from kafka_committed where exchange_id is not null group by group_id, topic, partition"""
 _BACK = f"""
     select group_id as likes, group_id, {CLIENT}, count(*) as back, 0 as none, any_value(topic) as topic, {evidence()}
     from kafka_committed where step_back > 0 group by group_id, {CLIENT}"""
@@ -134,7 +142,9 @@ _UNCOMMITTED = f"""
 _MEMBERS = f"""
     select coalesce(cluster_id, '') as likes, group_id, {CLIENT}, max(max_heartbeat_gap_ms) as silent_ms,
            count(*) as samples, min(epoch_ns(coalesce(ts_silent, ts))) as first_ns, max(epoch_ns(ts_last)) as last_ns,
-           [arg_max(last_exchange_id, max_heartbeat_gap_ms)] as ids
+           [arg_max(last_exchange_id, max_heartbeat_gap_ms)] as ids, 0 as none,
+           nullif(count(*) filter (ended in ('expired', 'removed', 'fenced')), 0) as lost, min(ended) filter (
+               ended in ('expired', 'removed', 'fenced')) as ended
     from kafka_members where max_heartbeat_gap_ms is not null group by coalesce(cluster_id, ''), group_id, {CLIENT}"""
 
 # The longest time without a fetch of a client whose heartbeats went on.
@@ -158,7 +168,7 @@ _POLLS = f"""
 _PRODUCE = f"""
     select coalesce(topic, '') as likes, {CLIENT}, topic,
            median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms, avg(records_count) as records,
-           abs(median(base_timestamp - epoch_ns(ts) / 1e6) filter (base_timestamp > 0)) as skew_ms,
+           abs(median(base_timestamp - epoch_ns(ts) / 1e6) filter (base_timestamp > 0)) as skew_ms, 'kafka' as every,
            0 as none, sum(records_count)::bigint as written, sum(batch_bytes) / greatest(sum(records_count), 1) as size,
            {evidence()}
     from kafka_produce_batches group by {CLIENT}, topic"""
@@ -280,8 +290,12 @@ POPULATIONS = (
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "topic"), _GROUP_READS,
-        (Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} "
-                 "further", usual="progress", unit="records", ratio=2, floor=20),),
+        (
+            Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} "
+                    "further", usual="progress", unit="records", ratio=2, floor=20),
+            Measure("records left out", "unread", "no fetch of group {group_id} is seen of {value} of {topic} between "
+                    "those that it fetched", usual="none", unit="records", floor=20),
+        ),
     ),
     Population(
         "kafka", "exchanges", ("client_id", "client_address", "operation"), _REQUESTS,
@@ -315,6 +329,11 @@ POPULATIONS = (
                  "before {value} times, something new {usual} times", usual="moved", ratio=4, floor=30),),
     ),
     Population(
+        "kafka", "kafka_committed", ("group_id", "topic", "partition"), _IN_TURN,
+        (Measure("committed in turn", "turns", "offsets of group {group_id} on {where} were committed by others in "
+                 "turn, {value} times: {names}", usual="none", floor=9, weight=1.2),),
+    ),
+    Population(
         "kafka", "kafka_committed", ("group_id", "client_id", "client_address"), _BACK,
         (Measure("committed offset goes back", "back", "{who} committed {value} times below what stood for group "
                  "{group_id}, such as on {topic}", usual="none", weight=1.2),),
@@ -326,8 +345,12 @@ POPULATIONS = (
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "client_id", "client_address"), _MEMBERS,
-        (Measure("silence of a member", "silent_ms", "{who} sent nothing as a member of group {group_id} for {value}",
-                 unit="ms", floor=3_000, two=1),),
+        (
+            Measure("silence of a member", "silent_ms", "{who} sent nothing as a member of group {group_id} for "
+                    "{value}", unit="ms", floor=3_000, two=1),
+            Measure("membership lost", "lost", "{who} lost its membership of group {group_id} ({ended}) {value} times",
+                    usual="none", weight=1.2),
+        ),
     ),
     Population(
         "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,
@@ -346,6 +369,8 @@ POPULATIONS = (
                     floor=2_000, samples=20),
             Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
                     "were sent", usual="none", unit="ms", floor=600_000, samples=3),
+            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
+                    "were sent", unit="ms", floor=1_000, samples=5, ratio=10, two=20, likes="every"),
         ),
     ),
     Population(

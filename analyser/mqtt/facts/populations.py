@@ -93,7 +93,9 @@ _CONTENTS = f"""
     from mqtt_publisher_contents where contents > 0"""
 _ARRIVAL = f"""
     select coalesce(topic_filter, '') as likes, subscriber_client_id as client_id, subscriber_address as client_address,
-           topic_filter, case when count(*) filter (status = 'missing') >= 2
+           topic_filter, coalesce('client ' || subscriber_client_id || ' at ' || subscriber_address,
+                    'anybody of them') as reader,
+           case when count(*) filter (status = 'missing') >= 2
                and count(*) filter (status = 'missing') > 0.2 * count(*) then count(*) filter (status = 'missing') end
                as missing,
            count(*) filter (status in ('delivered', 'sent')) as arrived, 0 as none,
@@ -178,7 +180,7 @@ POPULATIONS = (
     Population(
         "mqtt", "mqtt_publishes", _BOTH, _RETAINED,
         (Measure("retained again", "got", "{who} got {value} retained messages of {usual} topics, on {connections} "
-                 "connections", usual="topics", floor=20, ratio=3),),
+                 "connections", usual="topics", floor=4, ratio=3),),
     ),
     Population(
         "mqtt", "mqtt_topic_rounds", (*_BOTH, "topic"), _ROUND,
@@ -197,6 +199,8 @@ POPULATIONS = (
             Measure("publishes no more", "silent_ms", "{who} published to {topic} with {usual} between at most, and "
                     "not for {value} since, while others went on", usual="longest_gap_ms", unit="ms", ratio=5,
                     floor=3_000, weight=1.5),
+            Measure("rate", "gap_ms", "{who} publishes to {topic} each {value}", unit="ms", ratio=5, low=True, floor=20,
+                    samples=10, two=20),
             Measure("publishes more often", "began_gap_ms", "{who} publishes to {topic} each {usual}, at first each "
                     "{value}", usual="ended_gap_ms", unit="ms", ratio=8, floor=20),
         ),
@@ -218,8 +222,8 @@ POPULATIONS = (
     Population(
         "mqtt", "mqtt_deliveries", (*_BOTH, "topic_filter"), _ARRIVAL,
         (
-            Measure("not delivered", "missing", "{value} messages for {topic_filter} did not reach {who}; {arrived} "
-                    "did", usual="none", floor=1, weight=1.2),
+            Measure("not delivered", "missing", "{value} messages for {topic_filter} did not reach {reader}; "
+                    "{arrived} did", usual="none", floor=1, weight=1.2),
             Measure("delivery", "latency_ms", "{who} gets messages of {topic_filter} {value} after they were published",
                     unit="ms", floor=100, samples=5, two=20),
             Measure("acknowledged", "acknowledged_ms", "{who} acknowledges messages of {topic_filter} after {value}",

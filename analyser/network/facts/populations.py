@@ -53,6 +53,28 @@ _REFUSED = f"""
     where last_ok is null or ts > last_ok
     group by {columns_of("failed", _OPERATION)}, accepted having count(*) >= 2 or accepted is null"""
 
+# The same by server: what it refuses everybody is no difference of one client.
+_ERRORS = f"""
+    select protocol || ' ' || operation as likes, protocol, operation, server_address, server_port, 0 as none, error,
+           case when errors > 0.2 * every then errors end as errors, clients, data.* exclude (
+               protocol, operation, server_address, server_port, error, errors, every, clients)
+    from (select protocol, operation, server_address, server_port, count(*) as every,
+                 count(*) filter ({_IS_ERROR}) as errors, mode(error_name) filter ({_IS_ERROR}) as error,
+                 count(distinct client_address) filter ({_IS_ERROR}) as clients, {evidence()}
+          from exchanges where operation is not null
+          group by protocol, operation, server_address, server_port) as data"""
+
+# Data segments that each message takes, those that its size asks for aside.
+_PIECES = """
+    select protocol || ' ' || server_address as likes, protocol, client_address, server_address,
+           greatest(sum(data_segments) - sum(bytes_to_server + bytes_to_client) / 1448, 0) / sum(sent) as pieces,
+           sum(sent)::bigint as samples, min(epoch_ns(ts_first)) as first_ns, max(epoch_ns(ts_last)) as last_ns,
+           [arg_max(flow_id, sent)] as ids
+    from flows join (select flow_id, count(*) + count(ts_response) as sent from exchanges group by flow_id)
+        using (flow_id)
+    where duplicate_of is null and not coalesce(encrypted, false)
+    group by protocol, client_address, server_address"""
+
 # From the last request to the last one of others while its connection is open, and the longest gap before.
 _PACE = f"""
     with paced as (
@@ -97,8 +119,12 @@ _STANDING = f"""
     group by protocol, server_address, server_port, slowest_ms, usual_ms
     having count(distinct row(client_id, client_address)) >= 2"""
 
-# flows of a protocol, or to a port where one is expected.
-_FLOWS = "flows where duplicate_of is null and coalesce(protocol, port_protocol) is not null"
+# flows of a protocol, to a port where one is expected, or not let in by a host that speaks one at another port.
+_FLOWS = """(
+    select *, coalesce(protocol, port_protocol, case when handshake in ('refused', 'unanswered') then
+               (select min(spoken.protocol) from flows as spoken where spoken.server_address = flows.server_address)
+           end) as expected
+    from flows where duplicate_of is null) where expected is not null"""
 _ENDS = f"""
     select *, case when closed > 0.2 * answered then closed end as closed_unanswered,
            case when left_early > 0.2 * answered then left_early end as given_up,
@@ -106,8 +132,7 @@ _ENDS = f"""
            case when tls_failed > 0.5 * tls_done then tls_failed end as tls_refused,
            case when segments >= 200 then 100 * resent / segments end as resent_percent
     from (
-        select coalesce(protocol, port_protocol) as likes, coalesce(protocol, port_protocol) as protocol,
-           concat_ws(' ', coalesce(protocol, port_protocol), server_address, server_port) as server,
+        select expected as likes, expected as protocol, concat_ws(' ', expected, server_address, server_port) as server,
            client_address, server_address, server_port,
            count(*) filter (handshake = 'complete' and closed_by = 'server' and bytes_to_client = 0
                             and bytes_to_server > 0) as closed,
@@ -127,13 +152,13 @@ _ENDS = f"""
            0 as none, count(*) as connections, median(handshake_ms) as handshake_ms,
            round(median((epoch_ns(ts_last) - epoch_ns(ts_first)) / 1e9), 1) as age_s, {evidence("flow_id", "ts_first")}
     from {_FLOWS}
-    group by coalesce(protocol, port_protocol), client_address, server_address, server_port)"""
+    group by expected, client_address, server_address, server_port)"""
 
 _AGED = """
-    select ends.ts, ends.flow_id, ends.protocol, ends.client_address, ends.server_address, ends.server_port,
+    select ends.ts, ends.flow_id, ends.protocol, ends.client_address, ends.server_address, ended_by,
            (epoch_ns(ends.ts) - epoch_ns(ts_first)) / 1e6 as age_ms
     from connection_ends as ends join flows using (flow_id)
-    where ended_by = 'server' and handshake_seen"""
+    where handshake_seen"""
 _ALIKE = f"""
     count(*) filter (abs(age_ms - middle) <= 0.05 * middle) as alike,
     count(*) filter (abs(age_ms - middle) > 0.05 * middle) as unlike, {evidence("flow_id", "ts")}"""
@@ -142,17 +167,21 @@ _SAME_AGE = f"""
     select protocol as likes, protocol, client_address, server_address, round(median(age_ms) / 1e3, 1) as middle_s,
            {_ALIKE}
     from (
-        select *, median(age_ms) over (partition by protocol, client_address, server_address) as middle from ({_AGED}))
+        select *, median(age_ms) over (partition by protocol, client_address, server_address) as middle
+        from ({_AGED} and ended_by = 'server'))
     where middle >= 1000
     group by protocol, client_address, server_address"""
-# Likewise of all clients of a server: whoever limits the age of connections asks nobody who they are.
+# Likewise of all connections of a server, or of a client: who limits their age asks nobody who they are. Ends for
+# longer than that age: a pool that closes has them at once.
 _SAME_AGE_OF_ALL = f"""
-    select protocol as likes, protocol, server_address, server_port, round(median(age_ms) / 1e3, 1) as middle_s,
-           count(distinct client_address) as clients, {_ALIKE}
+    select protocol as likes, protocol, ended_by || ' ' || address as side, round(median(age_ms) / 1e3, 1) as middle_s,
+           {_ALIKE}
     from (
-        select *, median(age_ms) over (partition by protocol, server_address, server_port) as middle from ({_AGED}))
+        select *, median(age_ms) over (partition by protocol, ended_by, address) as middle
+        from (select *, case when ended_by = 'server' then server_address else client_address end as address
+              from ({_AGED} and ended_by is not null)))
     where middle >= 1000
-    group by protocol, server_address, server_port having count(distinct client_address) >= 2"""
+    group by protocol, ended_by, address having max(epoch_ns(ts)) - min(epoch_ns(ts)) > 1e6 * median(age_ms)"""
 _SAME_WAIT = f"""
     select protocol as likes, protocol, client_address, pending_operations,
            round(median(waited_ms) / 1e3, 1) as middle_s,
@@ -186,7 +215,7 @@ POPULATIONS = (
         "", "exchanges", ("client_id", "client_address", "operation"), _BY_OPERATION,
         (
             Measure("latency", "median_ms", "{who}: median latency of {operation} {value}", unit="ms", floor=20,
-                    samples=5),
+                    samples=5, two=5),
             Measure("slowest", "slowest_ms", "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
                     floor=200, samples=300, ratio=5),
             Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
@@ -202,6 +231,16 @@ POPULATIONS = (
         "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,
         (Measure("refused", "refused", "{who}: {operation} refused with {error}, count {value}; {accepted} accepted "
                  "before, none after", usual="none", weight=1.5),),
+    ),
+    Population(
+        "", "exchanges", ("server_address", "server_port", "operation"), _ERRORS,
+        (Measure("errors of a server", "errors", "server {server_address}:{server_port} answered {value} {operation} "
+                 "of {clients} clients with an error, such as {error}", usual="none", floor=1),),
+    ),
+    Population(
+        "", "flows", ("client_address", "server_address"), _PIECES,
+        (Measure("segments per message", "pieces", "{client_address} and {server_address} use {value} segments for "
+                 "each message", samples=50, floor=1.5),),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _PACE,
@@ -242,7 +281,7 @@ POPULATIONS = (
                     "{server_address}:{server_port} failed ({alert}); {tls_done} were completed", usual="none",
                     weight=1.5),
             Measure("ended by the server", "ended_by_server", "server {server_address}:{server_port} ended {value} "
-                    "connections of {client_address}", floor=2, two=1, likes="server"),
+                    "connections of {client_address}", floor=1.5, two=1, likes="server"),
             Measure("sent again", "resent_percent", "{value} of the segments between {client_address} and "
                     "{server_address}:{server_port} were sent again", unit="%", floor=1, two=1, likes="server"),
             Measure("buffer full", "client_full_ms", "{client_address} took nothing from "
@@ -259,9 +298,9 @@ POPULATIONS = (
                  "{middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4, weight=1.2),),
     ),
     Population(
-        "", "connection_ends", ("server_address", "server_port"), _SAME_AGE_OF_ALL,
-        (Measure("same age", "alike", "server {server_address}:{server_port} ended {value} connections of {clients} "
-                 "clients at the same age of {middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4),),
+        "", "connection_ends", ("side",), _SAME_AGE_OF_ALL,
+        (Measure("same age", "alike", "{side} ended {value} connections at the same age of {middle_s} s, {usual} at "
+                 "another", usual="unlike", ratio=4, floor=4),),
     ),
     Population(
         "", "connection_ends", ("client_address", "pending_operations"), _SAME_WAIT,
