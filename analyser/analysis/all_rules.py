@@ -39,6 +39,11 @@ def populations() -> tuple[Population, ...]:
     return tuple(one for each in (of_any, of_kafka, of_mqtt, of_mongo) for one in each.POPULATIONS)
 
 
+def questions() -> dict[str, str]:
+    """Which of `QUESTIONS` the rules ask, by code."""
+    return {code: rule.question for code, rule in RULES.items()}
+
+
 def run_rules(
     con: duckdb.DuckDBPyConnection,
     codes: Iterable[str] | None = None,

@@ -301,14 +301,14 @@ class CaptureTables:
         self._finished.add("findings")
 
     def _finish_stands_out(self) -> None:
-        from wirewitness.analyser.analysis.all_rules import populations
+        from wirewitness.analyser.analysis.all_rules import populations, questions
         from wirewitness.analyser.engine.outliers.table import lines
 
         every = populations()
         for name in dict.fromkeys(["findings", "exchanges", "flows", *(one for each in every for one in each.reads)]):
             self.ensure(name)
         try:
-            rows = lines(self.con, every)
+            rows = lines(self.con, every, questions())
         except Exception as error:
             self.faults.append(sentence(caught(error), "what stands out", "no line is told"))
             rows = arrow_schema("stands_out").empty_table()

@@ -20,7 +20,8 @@ MOST_SUBJECTS = 5_000
 class Measure:
     """One column of a population, and from when on a value of it lies apart.
 
-    name: the word in the column `measure`. value: the column. text: the sentence, in which names of columns stand in
+    name: the word in the column `measure`. value: the column. question: the one of `QUESTIONS` that it asks, so that
+    nobody is told twice what a finding about the same answers. text: the sentence, in which names of columns stand in
     braces; `{who}` is the client, `{where}` the partition, `{value}` and `{usual}` come with their unit.
     usual: the column with what the value is compared with (the subject's own past, its acts that had an effect);
     without one it is compared with the median of its likes. unit: ms, bytes, s, or a noun in the plural.
@@ -31,6 +32,7 @@ class Measure:
 
     name: str
     value: str
+    question: str
     text: str
     usual: str = ""
     unit: str = ""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MOST_LINES = 10
 # Lines of one measure: ten partitions that lag are one thing.
 _MOST_OF_MEASURE = 2
+# Lines about subjects that findings name for something else, behind all others: their cause may be among them.
+_MOST_OF_NAMED = 3
 # Values of one measure that are looked up in findings.
 _MOST_TRIED = 20
 # Findings that are read for what they tell; more are of one kind each.
@@ -40,13 +42,13 @@ _KEYS = {"client_id": "client", "client_address": "address", "group_id": "group"
 _WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "command", "protocol"})
 
 
-def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population]) -> pa.Table:
-    """The table. A population none of whose rows are there costs one look."""
+def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population], questions: Mapping[str, str]) -> pa.Table:
+    """The table. A population none of whose rows are there costs one look. questions: by the codes of rules."""
     every = [*populations]
     filled = {table for table in {one.of for one in every} if has_rows(con, table)}
     found = [one for population in every if population.of in filled for one in _of(con, population)]
     found.sort(key=lambda one: (-one.score, one.measure.name, _subject(one)))
-    kept = _without_told(found, Told(con)) if found else []
+    kept = _without_told(found, Told(con, questions)) if found else []
     places = _places(con, {str(one) for each in kept for one in each.row["ids"] or ()})
     rows = [{"rank": rank, **_row(one, places)} for rank, one in enumerate(kept, 1)]
     schema = arrow_schema("stands_out")
@@ -63,6 +65,7 @@ def _of(con: duckdb.DuckDBPyConnection, population: Population) -> Iterator[Cand
 def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
     """The first ones that no finding tells; what is about the same subject, or shows in the same packets, once."""
     kept: list[Candidate] = []
+    of_named: list[Candidate] = []
     subjects: set[tuple[str, ...]] = set()
     shown: set[frozenset[str]] = set()
     of_measure: Counter[str] = Counter()
@@ -73,36 +76,55 @@ def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
         if names in subjects or ids in shown or is_enough:
             continue
         tried[one.measure.name] += 1
-        subjects.add(names)
-        shown.add(ids)
-        if told.tells(names, ids):
+        questions = told.questions(names)
+        if one.measure.question in questions or told.shows(ids):
+            subjects.add(names)
+            shown.add(ids)
+        elif questions and len(of_named) == _MOST_OF_NAMED:
             continue
-        of_measure[one.measure.name] += 1
-        kept.append(one)
-        if len(kept) == MOST_LINES:
-            break
-    return kept
+        else:
+            subjects.add(names)
+            shown.add(ids)
+            of_measure[one.measure.name] += 1
+            (of_named if questions else kept).append(one)
+            if len(kept) == MOST_LINES:
+                break
+    return [*kept, *of_named][:MOST_LINES]
 
 
 class Told:
-    """What findings tell: the names in them, and the messages that prove them."""
+    """What findings tell: which questions they answer of the names in them, and the messages that prove them."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, questions: Mapping[str, str]) -> None:
         rows = con.execute(
-            "select subject, title, sentence, evidence from findings "
+            "select code, subject, title, sentence, evidence from findings "
             f"order by incident_order, code, subject, finding_id limit {_MOST_FINDINGS}"
         ).fetchall()
-        self._texts = [" ".join(map(str, texts)) for *texts, _ in rows]
+        self._texts = [(questions.get(code, ""), " ".join(map(str, texts))) for code, *texts, _ in rows]
+        self._places: dict[str, set[int]] = {}
         self._messages = {
             id_ for *_, evidence in rows for id_ in re.findall(r'"message_id": ?"([^"]+)"', str(evidence))
         }
 
-    def tells(self, names: Sequence[str], ids: Iterable[str]) -> bool:
-        """Does a finding name all of these, or is one of these messages its evidence?"""
-        if not self._messages.isdisjoint(ids):
-            return True
-        patterns = [_named(name) for name in names]
-        return bool(patterns) and any(all(one.search(text) for one in patterns) for text in self._texts)
+    def questions(self, names: Sequence[str]) -> set[str]:
+        """Those of findings that name all of these."""
+        if not names:
+            return set()
+        every = set.intersection(*map(self._naming, names))
+        return {self._texts[place][0] for place in every}
+
+    def _naming(self, name: str) -> set[int]:
+        """Where a finding names this; each name is looked for once."""
+        if name not in self._places:
+            pattern = _named(name)
+            self._places[name] = {
+                place for place, (_, text) in enumerate(self._texts) if name in text and pattern.search(text)
+            }
+        return self._places[name]
+
+    def shows(self, ids: Iterable[str]) -> bool:
+        """Is one of these messages the evidence of a finding?"""
+        return not self._messages.isdisjoint(ids)
 
 
 def _named(name: str) -> re.Pattern[str]:

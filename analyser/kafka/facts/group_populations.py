@@ -169,106 +169,126 @@ POPULATIONS = (
     Population(
         "kafka", "kafka_offset_commits", ("group_id", "topic", "partition"), _PARTITIONS,
         (
-            Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}", unit="records", floor=10,
+            Measure("lag", "behind", "stalled",
+                    "lag of group {group_id} on {where} at the end: {value}", unit="records", floor=10,
                     two=5),
-            Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}",
+            Measure("lag", "behind", "stalled", "lag of group {group_id} on {where} at the end: {value}",
                     unit="records", floor=100, ratio=10, samples=3, likes="cluster", weight=0.8),
-            Measure("records committed", "done", "group {group_id} came {value} further on {where}", unit="records",
+            Measure("records committed", "done", "stalled",
+                    "group {group_id} came {value} further on {where}", unit="records",
                     low=True, floor=10, two=5),
-            Measure("offset stays", "still_ms", "group {group_id} committed nothing more of {where} for {value}, "
+            Measure("offset stays", "still_ms", "stalled",
+                    "group {group_id} committed nothing more of {where} for {value}, "
                     "while the log went on by {behind} records; before, it did every {usual}", usual="pace_ms",
                     unit="ms", ratio=5, floor=3_000, samples=3, weight=1.2),
         ),
     ),
     Population(
         "kafka", "kafka_offset_commits", ("group_id", "topic", "partition"), _LAG_GROWS,
-        (Measure("lag only grows", "ended", "lag of group {group_id} on {where} only grows: {usual} in the first "
+        (Measure("lag only grows", "ended", "stalled",
+                 "lag of group {group_id} on {where} only grows: {usual} in the first "
                  "quarter of the time, {value} in the last", usual="began", unit="records", ratio=3, floor=20,
                  weight=1.3),),
     ),
     Population(
         "kafka", "kafka_produce_batches", ("group_id", "topic", "partition"), _UNREAD,
-        (Measure("read by nobody", "written", "{value} written to {where} and {unread} it; {given} of its topic's "
+        (Measure("read by nobody", "written", "stalled",
+                 "{value} written to {where} and {unread} it; {given} of its topic's "
                  "other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("client_id", "client_address", "topic", "partition"), _READERS,
         (
-            Measure("same records fetched again", "again", "{who} was given the records at offset {at_offset} of "
+            Measure("same records fetched again", "again", "repeated",
+                    "{who} was given the records at offset {at_offset} of "
                     "{where} {value} times", usual="once", floor=3, ratio=4, weight=1.5),
-            Measure("records passed over", "skipped", "{who} passed over {value} of {where}", usual="none",
+            Measure("records passed over", "skipped", "stalled", "{who} passed over {value} of {where}", usual="none",
                     unit="records", floor=4),
-            Measure("records per progress", "given", "{who} was given {value} of {where} and came {usual} further",
+            Measure("records per progress", "given", "repeated",
+                    "{who} was given {value} of {where} and came {usual} further",
                     usual="progress", unit="records", ratio=2, floor=20, weight=1.2),
         ),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "topic"), _GROUP_READS,
         (
-            Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} "
+            Measure("records read again", "given", "repeated",
+                    "group {group_id} was given {value} of {topic} and came {usual} "
                     "further", usual="progress", unit="records", ratio=2, floor=20),
-            Measure("records left out", "unread", "no fetch of group {group_id} is seen of {value} of {topic} between "
+            Measure("records left out", "unread", "stalled",
+                    "no fetch of group {group_id} is seen of {value} of {topic} between "
                     "those that it fetched", usual="none", unit="records", floor=20),
         ),
     ),
     Population(
         "kafka", "exchanges", ("client_id", "client_address", "operation"), _REQUESTS,
-        (Measure("requests", "prepares", "{who} sent {value} {operation}, beside {carried} requests with records",
+        (Measure("requests", "prepares", "repeated",
+                 "{who} sent {value} {operation}, beside {carried} requests with records",
                  usual="allowed", ratio=1, floor=20, samples=20),),
     ),
     Population(
         "kafka", "kafka_group_events", ("group_id", "client_id", "client_address"), _JOINS,
-        (Measure("joins", "joins", "{who} joined group {group_id} {value} times, in {usual} generations",
+        (Measure("joins", "joins", "repeated", "{who} joined group {group_id} {value} times, in {usual} generations",
                  usual="generations", ratio=3, floor=7),),
     ),
     Population(
         "kafka", "kafka_group_events", ("client_id", "client_address"), _GROUP_IDS,
         (
-            Measure("groups", "groups", "{who} used {value} group ids", floor=2, two=2),
-            Measure("group.instance.ids", "instances", "{who} used {value} group.instance.ids", floor=2, two=2),
+            Measure("groups", "groups", "repeated", "{who} used {value} group ids", floor=2, two=2),
+            Measure("group.instance.ids", "instances", "repeated",
+                    "{who} used {value} group.instance.ids", floor=2, two=2),
         ),
     ),
     Population(
         "kafka", "kafka_group_events", ("group_id",), _GENERATIONS,
-        (Measure("generations", "generations", "group {group_id} had {value} generations", floor=4, two=1),),
+        (Measure("generations", "generations", "repeated",
+                 "group {group_id} had {value} generations", floor=4, two=1),),
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "group_instance_id"), _INSTANCES,
-        (Measure("one group.instance.id", "clients", "group.instance.id {group_instance_id} of group {group_id} was "
+        (Measure("one group.instance.id", "clients", "concurrent",
+                 "group.instance.id {group_instance_id} of group {group_id} was "
                  "used by {value} clients: {names}", usual="one", ratio=1),),
     ),
     Population(
         "kafka", "kafka_offset_commits", ("group_id", "client_id", "client_address"), _COMMITTING,
-        (Measure("commits of the same offset", "again", "{who} committed for group {group_id} what it had committed "
+        (Measure("commits of the same offset", "again", "repeated",
+                 "{who} committed for group {group_id} what it had committed "
                  "before {value} times, something new {usual} times", usual="moved", ratio=4, floor=30),),
     ),
     Population(
         "kafka", "kafka_committed", ("group_id", "topic", "partition"), _IN_TURN,
-        (Measure("committed in turn", "turns", "offsets of group {group_id} on {where} were committed by others in "
+        (Measure("committed in turn", "turns", "concurrent",
+                 "offsets of group {group_id} on {where} were committed by others in "
                  "turn, {value} times: {names}", usual="none", floor=9, weight=1.2),),
     ),
     Population(
         "kafka", "kafka_committed", ("group_id", "client_id", "client_address"), _BACK,
-        (Measure("committed offset goes back", "back", "{who} committed {value} times below what stood for group "
+        (Measure("committed offset goes back", "back", "went back",
+                 "{who} committed {value} times below what stood for group "
                  "{group_id}, such as on {topic}", usual="none", weight=1.2),),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
-        (Measure("never commits", "given", "{who} was given {value} as a member of group {group_id}, and nobody "
+        (Measure("never commits", "given", "stalled",
+                 "{who} was given {value} as a member of group {group_id}, and nobody "
                  "commits these partitions", usual="none", unit="records", floor=50, weight=1.2),),
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "client_id", "client_address"), _MEMBERS,
         (
-            Measure("silence of a member", "silent_ms", "{who} sent nothing as a member of group {group_id} for "
+            Measure("silence of a member", "silent_ms", "stalled",
+                    "{who} sent nothing as a member of group {group_id} for "
                     "{value}", unit="ms", floor=3_000, two=1),
-            Measure("membership lost", "lost", "{who} lost its membership of group {group_id} ({ended}) {value} times",
+            Measure("membership lost", "lost", "stalled",
+                    "{who} lost its membership of group {group_id} ({ended}) {value} times",
                     usual="none", weight=1.2),
         ),
     ),
     Population(
         "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,
-        (Measure("no fetch", "longest_ms", "{who} fetched nothing for {value} while {beats} heartbeats went on; its "
+        (Measure("no fetch", "longest_ms", "stalled",
+                 "{who} fetched nothing for {value} while {beats} heartbeats went on; its "
                  "gaps are {usual} at most, but for one in twenty", usual="gap_ms", unit="ms", ratio=10, floor=2_000,
                  weight=1.3),),
     ),

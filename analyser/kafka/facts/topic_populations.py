@@ -88,6 +88,19 @@ _LEADERLESS = f"""
     select coalesce(topic, '') as likes, topic, partition, 0 as none,
            case when arg_max(leader_id, ts) < 0 then count(*) filter (leader_id < 0) end as without, {evidence()}
     from kafka_partitions group by cluster_id, topic, partition"""
+# Partitions of a topic that each broker leads at the end.
+_LEADING = """
+    with brokers as (select cluster_id, node_id, min(host || ':' || port) as place, arg_min(exchange_id, ts) as asked
+                     from kafka_brokers where host is not null group by cluster_id, node_id),
+    last as (select cluster_id, topic, partition, arg_max(leader_id, ts) as leader_id, min(ts) as ts, max(ts) as ts_last
+             from kafka_leaders where topic is not null group by cluster_id, topic, partition)
+    select coalesce(cluster_id, '') || ' ' || topic as likes, node_id, place, topic,
+           count(*) filter (leader_id = node_id) as led, count(*) as samples, min(epoch_ns(ts)) as first_ns,
+           max(epoch_ns(ts_last)) as last_ns, [any_value(asked)] as ids
+    from brokers join last using (cluster_id) group by cluster_id, node_id, place, topic"""
+_TRANSACTIONAL_IDS = f"""
+    select 'kafka' as likes, {CLIENT}, count(distinct transactional_id) as transactional_ids, {evidence()}
+    from kafka_transactions where transactional_id is not null and client_id is not null group by {CLIENT}"""
 _CLUSTERS = f"""
     select 'kafka' as likes, server_address, server_port, count(distinct cluster_id) as clusters, 1 as one,
            string_agg(distinct cluster_id, ', ' order by cluster_id) as names, {evidence()}
@@ -97,63 +110,88 @@ POPULATIONS = (
     Population(
         "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic"), _PRODUCE,
         (
-            Measure("records per batch", "records", "{who} sends {value} per batch to {topic}", unit="records",
+            Measure("records per batch", "records", "repeated",
+                    "{who} sends {value} per batch to {topic}", unit="records",
                     low=True, floor=2, samples=20),
-            Measure("records written", "written", "{who} wrote {value} to {topic}", unit="records", ratio=10, floor=500,
+            Measure("records written", "written", "growing",
+                    "{who} wrote {value} to {topic}", unit="records", ratio=10, floor=500,
                     two=20),
-            Measure("size of records", "size", "records of {who} in {topic} have {value}, mean", unit="bytes", ratio=5,
+            Measure("size of records", "size", "growing",
+                    "records of {who} in {topic} have {value}, mean", unit="bytes", ratio=5,
                     floor=2_000, samples=20),
-            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
+            Measure("record times", "skew_ms", "differs",
+                    "times of records of {who} in {topic} are {value} off the time they "
                     "were sent", usual="none", unit="ms", floor=600_000, samples=3),
-            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
+            Measure("record times", "skew_ms", "differs",
+                    "times of records of {who} in {topic} are {value} off the time they "
                     "were sent", unit="ms", floor=1_000, samples=5, ratio=10, two=20, likes="every"),
         ),
     ),
     Population(
         "kafka", "kafka_topic_writers", ("client_id", "client_address", "topic"), _WRITERS,
         (
-            Measure("writes otherwise", "alone", "{value} batches of {who} to {topic} have {what}: {now}; those of its "
+            Measure("writes otherwise", "alone", "differs",
+                    "{value} batches of {who} to {topic} have {what}: {now}; those of its "
                     "other writers: {usual_now}", usual="none", floor=4),
-            Measure("changed what it writes", "changed", "batches of {who} to {topic} had {what}: {first} at first, "
+            Measure("changed what it writes", "changed", "differs",
+                    "batches of {who} to {topic} had {what}: {first} at first, "
                     "and {now} at the end, of {value}", usual="none", floor=4),
-            Measure("time to fill", "filled_ms", "batches of {who} to {topic} are filled for {value}, median",
+            Measure("time to fill", "filled_ms", "waiting",
+                    "batches of {who} to {topic} are filled for {value}, median",
                     unit="ms", floor=500, two=5, likes="every", samples=3),
         ),
     ),
     Population(
         "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic"), _SIZE_GROWS,
-        (Measure("records grow", "ended", "records of {who} in {topic} only grow: {usual} in the first quarter of the "
+        (Measure("records grow", "ended", "growing",
+                 "records of {who} in {topic} only grow: {usual} in the first quarter of the "
                  "time, {value} in the last", usual="began", unit="bytes", ratio=3, floor=500, weight=1.3),),
     ),
     Population(
         "kafka", "kafka_produce_batches", ("topic", "acks"), _ACKS,
-        (Measure("acks", "wait_ms", "produce to {topic} with acks={acks} (client {client_id}) takes {value}, median",
+        (Measure("acks", "wait_ms", "waiting",
+                 "produce to {topic} with acks={acks} (client {client_id}) takes {value}, median",
                  unit="ms", floor=20, samples=5, two=5, weight=1.5),),
     ),
     Population(
         "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic", "partition"), _SENT_AGAIN,
-        (Measure("same batch again", "copies", "{who} sent {value} batches to {where} that were in the log already, "
+        (Measure("same batch again", "copies", "repeated",
+                 "{who} sent {value} batches to {where} that were in the log already, "
                  "without producer id", usual="none", weight=1.2),),
     ),
     Population(
         "kafka", "kafka_fetch_partitions", ("client_id", "client_address", "topic"), _WAITS,
-        (Measure("wait for records", "wait_ms", "{who} waits {value} for a fetch of {topic} that brings records "
+        (Measure("wait for records", "wait_ms", "waiting",
+                 "{who} waits {value} for a fetch of {topic} that brings records "
                  "(min_bytes {min_bytes}, max_wait {max_wait_ms} ms); with min_bytes 1 it takes {usual}",
                 usual="at_once_ms", unit="ms", ratio=10, floor=200, samples=3),),
     ),
     Population(
         "kafka", "exchanges", ("client_id", "client_address"), _ONE_BY_ONE,
-        (Measure("one by one", "wait_ms", "{who} sends its {sent} Produce one by one: each waits {value} for its "
+        (Measure("one by one", "wait_ms", "waiting",
+                 "{who} sends its {sent} Produce one by one: each waits {value} for its "
                  "response, the next one leaves {usual} later", usual="idle_ms", unit="ms", ratio=10, floor=20),),
     ),
     Population(
         "kafka", "kafka_partitions", ("topic", "partition"), _LEADERLESS,
-        (Measure("no leader", "without", "{where} has no leader, as {value} responses say, the last one included",
+        (Measure("no leader", "without", "stalled",
+                 "{where} has no leader, as {value} responses say, the last one included",
                  usual="none", weight=1.5),),
     ),
     Population(
+        "kafka", "kafka_brokers", ("node_id", "place", "topic"), _LEADING,
+        (Measure("partitions led", "led", "differs", "broker {node_id} at {place} leads {value} of {samples} partitions "
+                 "of {topic} at the end", floor=2, two=3, samples=3),),
+    ),
+    Population(
+        "kafka", "kafka_transactions", ("client_id", "client_address"), _TRANSACTIONAL_IDS,
+        (Measure("transactional ids", "transactional_ids", "repeated", "{who} used {value} transactional ids",
+                 floor=5, two=2),),
+    ),
+    Population(
         "kafka", "exchanges", ("server_address", "server_port"), _CLUSTERS,
-        (Measure("clusters", "clusters", "server {server_address}:{server_port} belongs to {value} clusters: {names}",
+        (Measure("clusters", "clusters", "differs",
+                 "server {server_address}:{server_port} belongs to {value} clusters: {names}",
                  usual="one", ratio=1.5, weight=2.0),),
     ),
 )  # fmt: skip

@@ -150,7 +150,7 @@ def _write(still: Sequence[Row]) -> str:
 
 RULE = Rule(
     code="KAF221",
-    question="grows",
+    question="growing",
     name="codec-lost",
     severity="warning",
     confidence="medium",

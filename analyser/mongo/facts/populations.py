@@ -107,70 +107,90 @@ POPULATIONS = (
     Population(
         "mongo", "mongo_commands", _BY, _BY_COMMAND,
         (
-            Measure("without effect", "idle", _AGAIN + " found or changed nothing, {usual} did", usual="effective",
+            Measure("without effect", "idle", "repeated",
+                    _AGAIN + " found or changed nothing, {usual} did", usual="effective",
                     ratio=9, floor=14, weight=1.3),
-            Measure("single inserts", "singles", _AGAIN + " brought one document each", usual="none", floor=40),
-            Measure("unacknowledged", "unacknowledged", _AGAIN + " asked for no reply", usual="none", floor=2),
-            Measure("documents never tried", "untried", "{who}: {value} documents of inserts to {namespace} were "
+            Measure("single inserts", "singles", "repeated",
+                    _AGAIN + " brought one document each", usual="none", floor=40),
+            Measure("unacknowledged", "unacknowledged", "stalled",
+                    _AGAIN + " asked for no reply", usual="none", floor=2),
+            Measure("documents never tried", "untried", "stalled",
+                    "{who}: {value} documents of inserts to {namespace} were "
                     "neither stored nor refused", usual="none", weight=1.5),
-            Measure("sessions", "sessions", _AGAIN + " used a session each", usual="one", floor=20, samples=20,
+            Measure("sessions", "sessions", "repeated",
+                    _AGAIN + " used a session each", usual="one", floor=20, samples=20,
                     weight=0.7),
-            Measure("prepared again", "prepared", _AGAIN, usual="one", floor=9, ratio=9),
-            Measure("time of the server", "all_ms", _AGAIN.replace("{value}", "{samples}") + " took {value} in all",
+            Measure("prepared again", "prepared", "repeated", _AGAIN, usual="one", floor=9, ratio=9),
+            Measure("time of the server", "all_ms", "waiting",
+                    _AGAIN.replace("{value}", "{samples}") + " took {value} in all",
                     unit="ms", floor=2_000, ratio=10, samples=10, likes="every"),
-            Measure("upserts", "upserts", _AGAIN + " made new documents, {usual} changed one", usual="updated", ratio=4,
+            Measure("upserts", "upserts", "repeated",
+                    _AGAIN + " made new documents, {usual} changed one", usual="updated", ratio=4,
                     floor=14),
-            Measure("commands", "commands", "{who} sent {value} {command} for {namespace}", floor=50, two=50),
-            Measure("latency", "median_ms", "{who}: {command} of {namespace} takes {value}, median", unit="ms",
+            Measure("commands", "commands", "repeated",
+                    "{who} sent {value} {command} for {namespace}", floor=50, two=50),
+            Measure("latency", "median_ms", "waiting",
+                    "{who}: {command} of {namespace} takes {value}, median", unit="ms",
                     floor=10, samples=10),
-            Measure("documents returned", "returned", "{who}: {command} of {namespace} returns {value}, median",
+            Measure("documents returned", "returned", "growing",
+                    "{who}: {command} of {namespace} returns {value}, median",
                     unit="documents", floor=20, samples=5),
-            Measure("reply size", "reply_bytes", "{who}: replies to {command} of {namespace} have {value}, median",
+            Measure("reply size", "reply_bytes", "growing",
+                    "{who}: replies to {command} of {namespace} have {value}, median",
                     unit="bytes", floor=5_000, samples=5),
         ),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _SAME,
         (
-            Measure("same question", "again", "{who} asked the same {command} of {namespace} {value} times, of {every}",
+            Measure("same question", "again", "repeated",
+                    "{who} asked the same {command} of {namespace} {value} times, of {every}",
                     usual="none", floor=29, weight=0.8),
-            Measure("found nothing between", "gone", "{who}: the same {command} of {namespace} found documents, "
+            Measure("found nothing between", "gone", "went back",
+                    "{who}: the same {command} of {namespace} found documents, "
                     "nothing for {value} times, and documents again", usual="none", floor=1, weight=1.3),
         ),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("latency_ms"),
-        (Measure("latency over time", "ended", "{who}: latency of {command} on {namespace} grows from {usual} to "
+        (Measure("latency over time", "ended", "growing",
+                 "{who}: latency of {command} on {namespace} grows from {usual} to "
                  "{value}", usual="began", unit="ms", ratio=2, floor=2, weight=1.3),),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("response_bytes"),
-        (Measure("reply size over time", "ended", "{who}: replies to {command} of {namespace} grow from {usual} to "
+        (Measure("reply size over time", "ended", "growing",
+                 "{who}: replies to {command} of {namespace} grow from {usual} to "
                  "{value}", usual="began", unit="bytes", ratio=2, floor=500, weight=1.3),),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("request_bytes"),
-        (Measure("request size over time", "ended", "{who}: {command} of {namespace} grow from {usual} to {value}",
+        (Measure("request size over time", "ended", "growing",
+                 "{who}: {command} of {namespace} grow from {usual} to {value}",
                  usual="began", unit="bytes", ratio=2, floor=500, weight=1.3),),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _SKIPPED,
-        (Measure("latency by skip", "far_ms", "{who}: {command} of {namespace} takes {value} with high skip (up to "
+        (Measure("latency by skip", "far_ms", "waiting",
+                 "{who}: {command} of {namespace} takes {value} with high skip (up to "
                  "{farthest}), {usual} with low", usual="near_ms", unit="ms", ratio=2, floor=1, weight=1.3),),
     ),
     Population(
         "mongo", "mongo_commands", ("client_id", "client_address"), _HELLOS,
-        (Measure("hello only", "hellos", "{who} sent {value} hello and no command, to {servers}; hosts told: {hosts}",
+        (Measure("hello only", "hellos", "ended",
+                 "{who} sent {value} hello and no command, to {servers}; hosts told: {hosts}",
                  usual="none", floor=2, weight=1.5),),
     ),
     Population(
         "mongo", "mongo_commands", ("client_id", "client_address", "namespace"), _CONFLICTS,
-        (Measure("write conflicts", "times", "{who} met {value} write conflicts on {namespace}; transactions there at "
+        (Measure("write conflicts", "times", "concurrent",
+                 "{who} met {value} write conflicts on {namespace}; transactions there at "
                  "that time: {holders}", usual="none", floor=1, weight=1.5),),
     ),
     Population(
         "mongo", "mongo_commands", ("namespace", "names"), _IN_TURN,
-        (Measure("one document in turn", "turns", "{clients} clients update one document of {namespace} in turn, "
+        (Measure("one document in turn", "turns", "concurrent",
+                 "{clients} clients update one document of {namespace} in turn, "
                  "{value} times: {names}", usual="few", ratio=2, floor=5),),
     ),
 )  # fmt: skip

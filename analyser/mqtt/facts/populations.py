@@ -23,6 +23,12 @@ _CONNECTIONS = f"""
     from mqtt_connections where client_id is not null and connect_seen
     group by server_address, {CLIENT}"""
 
+# PINGREQ beside those that the keep-alive asks for where nothing else is sent.
+_PINGS = f"""
+    select 'mqtt' as likes, {CLIENT}, sum(pings) as pings, any_value(keep_alive_s) as keep_alive_s,
+           sum(epoch_ns(coalesce(ts_closed, observed_until)) - epoch_ns(ts)) / 1e9 / any_value(keep_alive_s) as due,
+           {evidence("flow_id")}
+    from mqtt_connections where client_id is not null and keep_alive_s > 0 group by {CLIENT}"""
 _SUBSCRIBED = f"""
     select coalesce(server_address, '') as likes, {CLIENT}, topic_filter, count(*) as subscribed,
            count(distinct flow_id) as connections, 0 as none,
@@ -50,6 +56,19 @@ _REPEATED = f"""
                  count(distinct flow_id) as connections, {evidence("message_id")}
           from mqtt_publishes semi join again using (client_id)
           where {_GOT} and topic is not null and qos > 0
+          group by all)
+    group by {CLIENT}, topic"""
+# Messages of a client that it had sent on an earlier connection already, many different ones.
+_SENT_AGAIN = f"""
+    with again as (select client_id from mqtt_connections where client_id is not null
+                   group by client_id having count(*) >= 3)
+    select 'mqtt' as likes, {CLIENT}, topic, count(*) filter (connections > 1) as again,
+           count(*) filter (connections = 1) as once, max(connections) as connections,
+           sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
+           arg_max(ids, connections) as ids
+    from (select {CLIENT}, topic, payload_crc32, count(distinct flow_id) as connections, {evidence("message_id")}
+          from mqtt_publishes semi join again using (client_id)
+          where {_SENT} and topic is not null and not coalesce(dup, false) and payload_bytes >= 4
           group by all)
     group by {CLIENT}, topic"""
 _RETAINED = f"""
@@ -145,122 +164,158 @@ _BOTH = ("client_id", "client_address")
 POPULATIONS = (
     Population(
         "mqtt", "mqtt_connections", ("client_id",), _ADDRESSES,
-        (Measure("addresses of one client id", "moves", "client id {client_id} connected from {addresses} addresses in "
+        (Measure("addresses of one client id", "moves", "concurrent",
+                 "client id {client_id} connected from {addresses} addresses in "
                  "turn: it changed {value} times", usual="one", floor=0, ratio=1, weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_connections", _BOTH, _CONNECTIONS,
-        (Measure("connections", "connections", "{who} connected {value} times", floor=5, two=5),),
+        (Measure("connections", "connections", "repeated", "{who} connected {value} times", floor=5, two=5),),
+    ),
+    Population(
+        "mqtt", "mqtt_connections", _BOTH, _PINGS,
+        (Measure("PINGREQ", "pings", "repeated", "{who} sent {value} PINGREQ, where its keep-alive of {keep_alive_s} s "
+                 "asks for {usual}", usual="due", floor=20, ratio=5),),
     ),
     Population(
         "mqtt", "mqtt_subscriptions", (*_BOTH, "topic_filter"), _SUBSCRIBED,
         (
-            Measure("subscribed again", "subscribed", "{who} subscribed to {topic_filter} {value} times, on {usual} "
+            Measure("subscribed again", "subscribed", "repeated",
+                    "{who} subscribed to {topic_filter} {value} times, on {usual} "
                     "connections", usual="connections", floor=6, ratio=3, weight=1.2),
-            Measure("QoS lowered", "lowered", "{who} asked QoS {asked_qos} for {topic_filter} and was granted "
+            Measure("QoS lowered", "lowered", "refused",
+                    "{who} asked QoS {asked_qos} for {topic_filter} and was granted "
                     "{granted_qos}, {value} times", usual="none"),
         ),
     ),
     Population(
         "mqtt", "mqtt_subscriptions", ("client_address", "topic_filter"), _SAME_FILTER,
-        (Measure("clients with one filter", "clients", "{client_address} has {value} clients with the filter "
+        (Measure("clients with one filter", "clients", "repeated",
+                 "{client_address} has {value} clients with the filter "
                  "{topic_filter}", floor=4, two=1),),
     ),
     Population(
         "mqtt", "mqtt_dropped_filters", _BOTH, _UNSUBSCRIBED,
-        (Measure("not subscribed any more", "filters", "{who} had subscribed to {value} filters, among them "
+        (Measure("not subscribed any more", "filters", "stalled", "{who} had subscribed to {value} filters, among them "
                  "{topic_filter}; on its next connection it has them no more, and no session", usual="none",
                  weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _REPEATED,
-        (Measure("same message again", "again", "{who} was sent the same message of {topic} on {value} connections",
+        (Measure("same message again", "again", "repeated",
+                 "{who} was sent the same message of {topic} on {value} connections",
                  usual="one", floor=1, ratio=2, weight=1.5),),
     ),
     Population(
+        "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _SENT_AGAIN,
+        (Measure("sent on each connection", "again", "repeated", "{who} sent {value} of its payloads to {topic} on "
+                 "several connections, up to {connections}, and {usual} once", usual="once", floor=4, ratio=2),),
+    ),
+    Population(
         "mqtt", "mqtt_publishes", _BOTH, _RETAINED,
-        (Measure("retained again", "got", "{who} got {value} retained messages of {usual} topics, on {connections} "
+        (Measure("retained again", "got", "repeated",
+                 "{who} got {value} retained messages of {usual} topics, on {connections} "
                  "connections", usual="topics", floor=4, ratio=3),),
     ),
     Population(
         "mqtt", "mqtt_topic_rounds", (*_BOTH, "topic"), _ROUND,
-        (Measure("goes round", "times", "{who} published {value} times on {topic} what it had got on {from_topic}",
+        (Measure("goes round", "times", "repeated",
+                 "{who} published {value} times on {topic} what it had got on {from_topic}",
                  usual="none", floor=19, weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publisher_habits", (*_BOTH, "topic"), _HABITS,
         (
-            Measure("empty topic level", "times", "{who} publishes to {topic}, which has an empty level, {value} times",
+            Measure("empty topic level", "times", "differs",
+                    "{who} publishes to {topic}, which has an empty level, {value} times",
                     usual="none"),
-            Measure("payloads changed", "changed", "{value} messages of {who} to {topic} begin with payloads of kind "
+            Measure("payloads changed", "changed", "differs",
+                    "{value} messages of {who} to {topic} begin with payloads of kind "
                     "{first_kind} and end with {last_kind}", usual="none", floor=4),
-            Measure("payloads of its own", "alone", "{value} messages of {who} to {topic} have payloads of kind "
+            Measure("payloads of its own", "alone", "differs",
+                    "{value} messages of {who} to {topic} have payloads of kind "
                     "{first_kind}, those of its likes never", usual="none", floor=4),
-            Measure("publishes no more", "silent_ms", "{who} published to {topic} with {usual} between at most, and "
+            Measure("publishes no more", "silent_ms", "stalled",
+                    "{who} published to {topic} with {usual} between at most, and "
                     "not for {value} since, while others went on", usual="longest_gap_ms", unit="ms", ratio=5,
                     floor=3_000, weight=1.5),
-            Measure("rate", "gap_ms", "{who} publishes to {topic} each {value}", unit="ms", ratio=5, low=True, floor=20,
+            Measure("rate", "gap_ms", "repeated",
+                    "{who} publishes to {topic} each {value}", unit="ms", ratio=5, low=True, floor=20,
                     samples=10, two=20),
-            Measure("publishes more often", "began_gap_ms", "{who} publishes to {topic} each {usual}, at first each "
+            Measure("publishes more often", "began_gap_ms", "repeated",
+                    "{who} publishes to {topic} each {usual}, at first each "
                     "{value}", usual="ended_gap_ms", unit="ms", ratio=8, floor=20),
         ),
     ),
     Population(
         "mqtt", "mqtt_publisher_contents", (*_BOTH, "topic"), _CONTENTS,
         (
-            Measure("same payload", "last_run", "{who} publishes one payload to {topic} since {value} messages; the "
+            Measure("same payload", "last_run", "stalled",
+                    "{who} publishes one payload to {topic} since {value} messages; the "
                     "most before were {usual}", usual="longest_before", ratio=5, floor=9, weight=1.2),
-            Measure("payloads again", "turns", "{who} publishes each payload to {topic} {value} times", floor=4, two=20,
+            Measure("payloads again", "turns", "repeated",
+                    "{who} publishes each payload to {topic} {value} times", floor=4, two=20,
                     samples=20),
         ),
     ),
     Population(
         "mqtt", "mqtt_publisher_habits", _BOTH, _CHANGED,
-        (Measure("changed its topic", "times", "{who} published to {topic_before}, and only to {topic_now} since, "
+        (Measure("changed its topic", "times", "differs",
+                 "{who} published to {topic_before}, and only to {topic_now} since, "
                  "{value} times", usual="none", floor=4),),
     ),
     Population(
         "mqtt", "mqtt_deliveries", (*_BOTH, "topic_filter"), _ARRIVAL,
         (
-            Measure("not delivered", "missing", "{value} messages for {topic_filter} did not reach {reader}; "
+            Measure("not delivered", "missing", "stalled",
+                    "{value} messages for {topic_filter} did not reach {reader}; "
                     "{arrived} did", usual="none", floor=1, weight=1.2),
-            Measure("delivery", "latency_ms", "{who} gets messages of {topic_filter} {value} after they were published",
+            Measure("delivery", "latency_ms", "waiting",
+                    "{who} gets messages of {topic_filter} {value} after they were published",
                     unit="ms", floor=100, samples=5, two=20),
-            Measure("acknowledged", "acknowledged_ms", "{who} acknowledges messages of {topic_filter} after {value}",
+            Measure("acknowledged", "acknowledged_ms", "waiting",
+                    "{who} acknowledges messages of {topic_filter} after {value}",
                     unit="ms", floor=50, samples=5, two=20),
         ),
     ),
     Population(
         "mqtt", "mqtt_publishes", ("client_id", "client_address", "topic"), _NOBODY,
-        (Measure("reaches nobody", "times", "{value} messages of {who} to {topic} reached none of its subscribers",
+        (Measure("reaches nobody", "times", "stalled",
+                 "{value} messages of {who} to {topic} reached none of its subscribers",
                  usual="none", floor=4, weight=1.5),),
     ),
     Population(
         "mqtt", "mqtt_offline_periods", _BOTH, _AWAY,
         (
-            Measure("lost while away, QoS 0", "qos_0_lost", "{who} missed {value} messages while it was away: its "
+            Measure("lost while away, QoS 0", "qos_0_lost", "stalled",
+                    "{who} missed {value} messages while it was away: its "
                     "subscription has QoS 0", usual="none", unit="", weight=1.5),
-            Measure("lost while away, QoS 0", "qos_0_sent", "{who} missed {value} messages while it was away: they "
+            Measure("lost while away, QoS 0", "qos_0_sent", "stalled",
+                    "{who} missed {value} messages while it was away: they "
                     "were published with QoS 0", usual="none", weight=1.2),
-            Measure("expired while away", "expired", "{value} messages expired while {who} was away", usual="none",
+            Measure("expired while away", "expired", "stalled",
+                    "{value} messages expired while {who} was away", usual="none",
                     weight=1.2),
-            Measure("lost while away", "lost", "{who} missed {value} messages while it was away, and its session was "
+            Measure("lost while away", "lost", "stalled",
+                    "{who} missed {value} messages while it was away, and its session was "
                     "gone", usual="none", weight=1.5),
         ),
     ),
     Population(
         "mqtt", "mqtt_wills", ("topic", "client_id"), _WILLS,
-        (Measure("old will", "times", "the will of an earlier connection of {who} on {topic} came after it was back, "
+        (Measure("old will", "times", "went back",
+                 "the will of an earlier connection of {who} on {topic} came after it was back, "
                  "or stands there since, {value} times", usual="none", weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publishes", _BOTH, _ONE_BY_ONE,
-        (Measure("one by one", "wait_ms", "{who} sends its {sent} messages one by one: each waits {value} to be "
+        (Measure("one by one", "wait_ms", "waiting",
+                 "{who} sends its {sent} messages one by one: each waits {value} to be "
                  "acknowledged, the next one leaves {usual} later", usual="idle_ms", unit="ms", ratio=10, floor=20),),
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _GROWING,
-        (Measure("size over time", "ended", "messages of {who} to {topic} grow from {usual} to {value}",
+        (Measure("size over time", "ended", "growing", "messages of {who} to {topic} grow from {usual} to {value}",
                  usual="began", unit="bytes", ratio=2, floor=16),),
     ),
 )  # fmt: skip

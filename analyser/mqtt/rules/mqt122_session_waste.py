@@ -133,13 +133,16 @@ def _churn(rows: list[Row]) -> Finding:
     sent = sum(row["publishes_from_client"] or 0 for row in rows)
     ids = len({row["client_id"] for row in rows})
     anew = " with a new client id each time" if ids > 1 else ""
+    got = sum(bool(row["publishes_from_server"] and row["publishes_from_client"]) for row in rows)
+    is_check = 2 * got > len(rows)
     return RULE.finding(
+        severity="info" if is_check else "warning",
         subject={"server": last["server_address"], "client_id": last["client_id"], "address": last["client_address"]},
         title=f"{len(rows):,} connections for {count(sent, 'message')}: {client_title(last)} at {server_text(last)}",
         sentence=(
             f"{sentence_start(client_text(last))} connected {times(len(rows))} to {server_text(last)}{anew} "
             f"{period_text(rows[0]['ts'], last['ts'])}, and published {sent:,} messages in total: "
-            "a connection for each message or two."
+            f"a connection for each message or two{', and one that comes back to it' if is_check else ''}."
         ),
         next_step="Let the program connect once and keep the connection; a library's single-shot call is for scripts.",
         proof=Proof(rows[0]["ts"], last["ts"], evidence_of(rows, _PROOF)),

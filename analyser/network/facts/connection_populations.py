@@ -102,56 +102,64 @@ POPULATIONS = (
     Population(
         "", "flows", ("client_address", "server_address", "server_port"), _ENDS,
         (
-            Measure("server closes without a byte", "closed_unanswered", "server {server_address}:{server_port} closed "
+            Measure("server closes without a byte", "closed_unanswered", "ended",
+                    "server {server_address}:{server_port} closed "
                     "{value} connections of {client_address} without a byte; it answered on {answered}", usual="none",
                     floor=2, weight=1.5),
-            Measure("client gives up", "given_up", "{client_address} closed {value} connections to "
+            Measure("client gives up", "given_up", "ended", "{client_address} closed {value} connections to "
                     "{server_address}:{server_port} before a byte came, after {age_s} s; answered were {answered}",
                     usual="none", floor=2, weight=1.5),
-            Measure("connections refused", "refused", "{value} connections of {client_address} to "
+            Measure("connections refused", "refused", "ended", "{value} connections of {client_address} to "
                     "{server_address}:{server_port} were not taken; {answered} were answered", usual="none", floor=2),
-            Measure("HTTP", "http", "server {server_address}:{server_port} answers with HTTP, where {protocol} is "
+            Measure("HTTP", "http", "ended",
+                    "server {server_address}:{server_port} answers with HTTP, where {protocol} is "
                     "expected, on {value} connections", usual="none", weight=2.0),
-            Measure("never confirmed", "unheard", "between {client_address} and {server_address}:{server_port} the "
+            Measure("never confirmed", "unheard", "ended",
+                    "between {client_address} and {server_address}:{server_port} the "
                     "same bytes were sent {value} times and never confirmed", usual="none", floor=2, weight=1.5),
-            Measure("way to the server", "handshake_ms", "TCP handshakes of {client_address} with "
+            Measure("way to the server", "handshake_ms", "waiting", "TCP handshakes of {client_address} with "
                     "{server_address}:{server_port} take {value}", unit="ms", floor=5, two=5),
-            Measure("connections", "connections", "{client_address} made {value} connections to "
+            Measure("connections", "connections", "repeated", "{client_address} made {value} connections to "
                     "{server_address}:{server_port}", floor=10, ratio=5, two=5),
-            Measure("TLS handshakes", "tls_refused", "{value} TLS handshakes of {client_address} with "
+            Measure("TLS handshakes", "tls_refused", "refused", "{value} TLS handshakes of {client_address} with "
                     "{server_address}:{server_port} failed ({alert}); {tls_done} were completed", usual="none",
                     weight=1.5),
-            Measure("ended by the server", "ended_by_server", "server {server_address}:{server_port} ended {value} "
+            Measure("ended by the server", "ended_by_server", "ended",
+                    "server {server_address}:{server_port} ended {value} "
                     "connections of {client_address}", floor=1.5, two=1, likes="server"),
-            Measure("sent again", "resent_percent", "{value} of the segments between {client_address} and "
+            Measure("sent again", "resent_percent", "waiting", "{value} of the segments between {client_address} and "
                     "{server_address}:{server_port} were sent again", unit="%", floor=1, two=1, likes="server"),
-            Measure("buffer full", "client_full_ms", "{client_address} took nothing from "
+            Measure("buffer full", "client_full_ms", "waiting", "{client_address} took nothing from "
                     "{server_address}:{server_port} for {value} in all: its receive window was 0", usual="none",
                     unit="ms", floor=500),
-            Measure("buffer full", "server_full_ms", "server {server_address}:{server_port} took nothing from "
+            Measure("buffer full", "server_full_ms", "waiting",
+                    "server {server_address}:{server_port} took nothing from "
                     "{client_address} for {value} in all: its receive window was 0", usual="none", unit="ms",
                     floor=500),
         ),
     ),
     Population(
         "", "connection_ends", ("client_address", "server_address"), _SAME_AGE,
-        (Measure("same age", "alike", "the server ended {value} connections of {client_address} at the same age of "
+        (Measure("same age", "alike", "ended",
+                 "the server ended {value} connections of {client_address} at the same age of "
                  "{middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4, weight=1.2),),
     ),
     Population(
         "", "connection_ends", ("side",), _SAME_AGE_OF_ALL,
-        (Measure("same age", "alike", "{side} ended {value} connections at the same age of {middle_s} s, {usual} at "
+        (Measure("same age", "alike", "ended",
+                 "{side} ended {value} connections at the same age of {middle_s} s, {usual} at "
                  "another", usual="unlike", ratio=4, floor=4),),
     ),
     Population(
         "", "connection_ends", ("client_address", "pending_operations"), _SAME_WAIT,
-        (Measure("same wait", "alike", "{client_address} closed {value} connections {middle_s} s after a "
+        (Measure("same wait", "alike", "ended", "{client_address} closed {value} connections {middle_s} s after a "
                  "{pending_operations} that had no response by then, {usual} after another time", usual="unlike",
                  ratio=4, floor=2, weight=1.5),),
     ),
     Population(
         "", "connection_ends", ("client_address", "operation"), _TOO_LARGE,
-        (Measure("too large", "smallest", "the server ended {times} connections of {client_address} with a {operation} "
+        (Measure("too large", "smallest", "ended",
+                 "the server ended {times} connections of {client_address} with a {operation} "
                  "of {value} or more pending; the largest one that it answered has {usual}", usual="largest",
                  unit="bytes", ratio=1.0, samples=2, weight=1.5),),
     ),

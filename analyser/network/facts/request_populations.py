@@ -27,6 +27,14 @@ _EVERYDAY = _THERE_ALREADY + "".join(
     for one in EVERYDAY
 )
 _IS_ERROR = f"status = 'error' and not coalesce({_EVERYDAY}, false)"
+# What administrators ask for; what programs make when they start (CreateTopics, createIndexes) is left out.
+ADMIN_OPERATIONS = (
+    "DeleteTopics", "DeleteRecords", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "DeleteGroups",
+    "OffsetDelete", "ElectLeaders", "AlterPartitionReassignments", "AlterReplicaLogDirs", "AlterClientQuotas",
+    "AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "UpdateFeatures", "UnregisterBroker", "drop",
+    "dropDatabase", "dropIndexes", "renameCollection", "collMod", "compact", "killOp", "setParameter",
+    "replSetStepDown", "replSetReconfig", "shutdown", "fsync", "convertToCapped", "setFeatureCompatibilityVersion",
+)  # fmt: skip
 # Requests that programs repeat by a clock of their own, and what only tells that somebody is there.
 _PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
 
@@ -63,6 +71,13 @@ _ERRORS = f"""
                  count(distinct client_address) filter ({_IS_ERROR}) as clients, {evidence()}
           from exchanges where operation is not null
           group by protocol, operation, server_address, server_port) as data"""
+
+# Who changed what others use: requests of administrators, not of programs that start.
+_ADMIN = f"""
+    select protocol || ' ' || operation as likes, protocol, {CLIENT}, operation, 0 as none, count(*) as acts,
+           {evidence()}
+    from exchanges where operation in ({", ".join(map(literal, ADMIN_OPERATIONS))}) and status = 'ok'
+    group by protocol, {CLIENT}, operation"""
 
 # Data segments that each message takes, those that its size asks for aside.
 _PIECES = """
@@ -123,47 +138,62 @@ POPULATIONS = (
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _BY_OPERATION,
         (
-            Measure("latency", "median_ms", "{who}: median latency of {operation} {value}", unit="ms", floor=20,
+            Measure("latency", "median_ms", "waiting",
+                    "{who}: median latency of {operation} {value}", unit="ms", floor=20,
                     samples=5, two=5),
-            Measure("slowest", "slowest_ms", "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
+            Measure("slowest", "slowest_ms", "waiting",
+                    "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
                     floor=200, samples=300, ratio=5),
-            Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
+            Measure("throttled", "throttled_ms", "waiting",
+                    "{who}: quotas of the server make its {operation} wait {value} in all",
                     usual="none", unit="ms", floor=500, weight=1.5),
-            Measure("rate", "per_minute", "{who} sends {value} {operation} a minute", floor=60, ratio=5, samples=20),
-            Measure("request size", "asked_bytes", "{who}: {operation} of {value}, median", unit="bytes", floor=2_000,
+            Measure("rate", "per_minute", "repeated",
+                    "{who} sends {value} {operation} a minute", floor=60, ratio=5, samples=20),
+            Measure("request size", "asked_bytes", "growing",
+                    "{who}: {operation} of {value}, median", unit="bytes", floor=2_000,
                     ratio=5, samples=5),
-            Measure("errors", "errors", "{who}: {value} of {samples} {operation} answered with an error, such as "
+            Measure("errors", "errors", "refused",
+                    "{who}: {value} of {samples} {operation} answered with an error, such as "
                     "{error}", floor=2, two=5, samples=3),
         ),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,
-        (Measure("refused", "refused", "{who}: {operation} refused with {error}, count {value}; {accepted} accepted "
+        (Measure("refused", "refused", "refused",
+                 "{who}: {operation} refused with {error}, count {value}; {accepted} accepted "
                  "before, none after", usual="none", weight=1.5),),
     ),
     Population(
         "", "exchanges", ("server_address", "server_port", "operation"), _ERRORS,
-        (Measure("errors of a server", "errors", "server {server_address}:{server_port} answered {value} {operation} "
+        (Measure("errors of a server", "errors", "refused",
+                 "server {server_address}:{server_port} answered {value} {operation} "
                  "of {clients} clients with an error, such as {error}", usual="none", floor=1),),
     ),
     Population(
+        "", "exchanges", ("client_id", "client_address", "operation"), _ADMIN,
+        (Measure("administration", "acts", "differs", "{who} sent {value} {operation}", usual="none", weight=0.3),),
+    ),
+    Population(
         "", "flows", ("client_address", "server_address"), _PIECES,
-        (Measure("segments per message", "pieces", "{client_address} and {server_address} use {value} segments for "
+        (Measure("segments per message", "pieces", "repeated",
+                 "{client_address} and {server_address} use {value} segments for "
                  "each message", samples=50, floor=1.5),),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _PACE,
-        (Measure("silence", "silent_ms", "{who}: no {operation} for {value} at the end, while others went on; its "
+        (Measure("silence", "silent_ms", "stalled",
+                 "{who}: no {operation} for {value} at the end, while others went on; its "
                  "longest gap before was {usual}", usual="longest_ms", unit="ms", ratio=5, floor=3_000, samples=10),),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _GROWING,
-        (Measure("latency over time", "ended", "{who}: latency of {operation} grows from {usual} to {value}",
+        (Measure("latency over time", "ended", "growing", "{who}: latency of {operation} grows from {usual} to {value}",
                  usual="began", unit="ms", ratio=2, floor=5),),
     ),
     Population(
         "", "exchanges", ("server_address", "server_port"), _STANDING,
-        (Measure("server stood still", "slowest_ms", "server {server_address}:{server_port} answered {clients} clients "
+        (Measure("server stood still", "slowest_ms", "waiting",
+                 "server {server_address}:{server_port} answered {clients} clients "
                  "only after up to {value} at the same time; its median is {usual}", usual="usual_ms", unit="ms",
                  ratio=50, floor=1_000, weight=1.5),),
     ),

@@ -16,7 +16,8 @@ How it decides
     named by its client id or application where that connection told one; of another connection of its address only
     that such a client runs there, since nobody knows which program of the address tried. It was not restarted where one
     address alone got no answer, three times or more, while connections of others went on from before the first of these
-    attempts until after the last.
+    attempts until after the last. Handshakes that are slow at one moment only (SYNs within once_s, and none took
+    slow_ms_warned or more) are info: one lost SYN each, as when many clients come in the same instant.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
@@ -48,7 +49,13 @@ _SILENT_LEAST = 3
 
 
 def detect(
-    frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3, restart_s: float = 15.0
+    frames: Frames,
+    *,
+    slow_ms_above: float = 1000.0,
+    syns_least: int = 3,
+    restart_s: float = 15.0,
+    once_s: float = 1.0,
+    slow_ms_warned: float = 2000.0,
 ) -> Iterator[Finding]:
     """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
     flows = rows_of(frames["flows"])
@@ -61,6 +68,9 @@ def detect(
     restarting = bool(failed) and failed_ns - min(failed) < restart_s * NS_PER_S and _in_use(flows, min(failed))
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
     cut_off = _cut_off(silent, flows)
+    began = [f["ts_first"] for f in slow]
+    slow_once = bool(slow) and max(began) - min(began) < once_s * NS_PER_S
+    is_slow = bool(slow) and not (slow_once and max(f["handshake_ms"] for f in slow) < slow_ms_warned)
     shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
     if not shown:
         return
@@ -77,7 +87,7 @@ def detect(
     named = names_text([_client_text(one) for one in clients], 3)
     more = (_LATER if recovered else "") + (_CUT_OFF if cut_off else "")
     yield RULE.finding(
-        severity="info" if (recovered or restarting) and not (slow or cut_off) else "warning",
+        severity="info" if (recovered or restarting or not failed) and not (is_slow or cut_off) else "warning",
         confidence="high" if refused or slow else "medium" if cut_off else "low",
         subject={"server": server},
         title=f"{server}: {what}, from {first_of(one['client_id'] or one['address'] or '?' for one in clients)}",

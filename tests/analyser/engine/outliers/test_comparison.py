@@ -22,7 +22,7 @@ def rows(*values: float | None, samples: int = 30, **more: Any) -> list[dict[str
     ]
 
 
-LATENCY = Measure("latency", "took", "{who} takes {value}", unit="ms", floor=20)
+LATENCY = Measure("latency", "took", "waiting", "{who} takes {value}", unit="ms", floor=20)
 ROUND = (100.0, 101.0, 99.0, 102.0)
 
 
@@ -50,7 +50,7 @@ def test_among_likes(values: tuple[float | None, ...], samples: int, apart: list
 
 
 def test_values_below_the_others_count_where_the_measure_says_so() -> None:
-    measure = Measure("records", "took", "{who} has {value}", floor=10, low=True)
+    measure = Measure("records", "took", "waiting", "{who} has {value}", floor=10, low=True)
     (found,) = candidates(population(measure), rows(*ROUND, 1.0))
     assert (found.row["client_id"], found.usual, found.others) == ("c4", 100.5, 4)
 
@@ -64,7 +64,9 @@ def test_likes_of_another_operation_are_not_compared() -> None:
     ("value", "usual", "fires"), [(75, 1, True), (10, 3, True), (9, 3, False), (6, 0, False), (7, 0, True)]
 )
 def test_with_the_own_usual_value(value: int, usual: int, fires: bool) -> None:
-    measure = Measure("joins", "took", "{who} joined {value} times, in {usual}", usual="usual", floor=6, ratio=3)
+    measure = Measure(
+        "joins", "took", "waiting", "{who} joined {value} times, in {usual}", usual="usual", floor=6, ratio=3
+    )
     (row,) = rows(value)
     assert bool([*candidates(population(measure), [{**row, "usual": usual}])]) is fires
 

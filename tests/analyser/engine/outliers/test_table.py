@@ -14,6 +14,7 @@ from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.analysis.all_rules import populations
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.rules.questions import QUESTIONS
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.report.contents import report
 from wirewitness.reports.report.json_document import json_pieces
@@ -82,6 +83,7 @@ def test_a_line_names_exchanges_as_findings_do() -> None:
         ({"sentence": "Client c fetches the same of t-0 again."}, False),
         ({"subject": "client=c", "title": "It reads t-0 again"}, False),
         ({"evidence": '[{"file": "x.pcap", "packet": 6, "message_id": "f-c-5"}]'}, False),
+        ({"sentence": "Client c fetches the same of t-0 again.", "code": "KAF302"}, True),
         ({"sentence": "Client c fetches of t-01."}, True),
         ({"sentence": "Client abc reads t-0."}, True),
         ({"sentence": "Client c is slow."}, True),
@@ -90,6 +92,18 @@ def test_a_line_names_exchanges_as_findings_do() -> None:
 )
 def test_what_a_finding_tells_is_left_out(told: dict[str, Any], is_left: bool) -> None:
     assert bool(found({**AGAIN, "findings": [finding(**told)]})) is is_left
+
+
+def test_what_else_is_to_be_said_of_a_named_subject_is_behind() -> None:
+    fewer = [fetch_range(n, 70, client_id="d", topic="u") for n in range(5)]
+    rows = {**AGAIN, "kafka_fetch_ranges": [*AGAIN["kafka_fetch_ranges"], *fewer]}
+    assert [row["subject"][:8] for row in found(rows)] == ["client=c", "client=d"]
+    told = finding(code="KAF302", sentence="Client c is slow to read t-0.")
+    assert [row["subject"][:8] for row in found({**rows, "findings": [told]})] == ["client=d", "client=c"]
+
+
+def test_each_measure_asks_one_of_the_questions_of_rules() -> None:
+    assert {measure.question for one in populations() for measure in one.measures} <= {*QUESTIONS}
 
 
 def test_tables_that_are_compared_are_read_for_it() -> None:

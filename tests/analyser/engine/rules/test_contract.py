@@ -31,6 +31,7 @@ from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.limits import PartitionTooLarge, TooManyFindings
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, rows_sql
 from wirewitness.analyser.engine.rules.partitions import empty
+from wirewitness.analyser.engine.rules.questions import QUESTIONS
 from wirewitness.analyser.engine.rules.rule import LIMITS_SECTION, PAGE_SECTIONS, Rule
 from wirewitness.analyser.engine.rules.running import Failure, Input, run, run_family
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
@@ -86,6 +87,7 @@ def test_page_has_the_fixed_sections_in_order(rule: Rule) -> None:
     assert not told or headings[-2] == LIMITS_SECTION
     bodies = re.split(r"\n\n(?=\S)", rule.page)[1:]
     assert all(len(body.splitlines()) > 1 for body in bodies)
+    assert rule.question in QUESTIONS
 
 
 @EACH

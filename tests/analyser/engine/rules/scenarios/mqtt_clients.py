@@ -458,14 +458,15 @@ def retained_again(connections: int, topics: int = 40, live: int = 0, news: bool
 
 
 def one_shots(
-    count: int, every: float, keep_alive_s: int = 60, new_ids: bool = False, topic: str = "meter/1", lasts: float = 0.3
-) -> dict[str, list[Row]]:
+    count: int, every: float, keep_alive_s: int = 60, new_ids: bool = False, topic: str = "meter/1", lasts: float = 0.3,
+    got: int = 0,
+) -> dict[str, list[Row]]:  # fmt: skip
     """Connections for one message each, under one client id or a new one each time."""
     rows, sent = [], []
     for n in range(count):
         name = f"auto-{n:04x}" if new_ids else "meter-1"
         rows.append(connection(f"m{n}", 10 + n * every, 10 + n * every + lasts, client_id=name, closed_by="client",
-                               disconnected_by="client", publishes_from_client=1, publishes_from_server=0,
+                               disconnected_by="client", publishes_from_client=1, publishes_from_server=got,
                                keep_alive_s=keep_alive_s))  # fmt: skip
         sent.append(publish(10.1 + n * every, f"m{n}", topic.format(name), client_id=name))
     return with_flows(mqtt_connections=rows, mqtt_publishes=sent)
@@ -543,6 +544,7 @@ MQTT_CLIENTS_FIRES += [
     fires("MQT116", "info", "settings of a device that wakes ten times", **retained_again(10)),
     fires("MQT122", "warning", "a connection each 5 s, keep-alive 60 s", **one_shots(15, 5)),
     fires("MQT122", "warning", "a new client id each time", **one_shots(15, 5, new_ids=True)),
+    fires("MQT122", "info", "a check that waits for its own message", **one_shots(15, 5, got=1)),
     fires("MQT135", "warning", "twelve connections of one host", **pool(12)),
     fires("MQT135", "info", "of which others get more", **pool(12, other=5000)),
     fires("MQT135", "info", "ports of many hosts", **pool(12, port_step=997)),

@@ -152,7 +152,12 @@ TCP_FIRES: list[Scenario] = [
         "TCP104", "warning", "no answer to four SYNs",
         flows=[tcp_flow(handshake="unanswered", handshake_ms=None, packets=4, data_segments=0, **SERVER)],
     ),
-    fires("TCP104", "warning", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
+    fires("TCP104", "info", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
+    fires(
+        "TCP104", "warning", "again five seconds later",
+        flows=[tcp_flow("a", handshake_ms=1031.0), tcp_flow("b", ts_first=at(5), handshake_ms=1024.0)],
+    ),
+    fires("TCP104", "warning", "an answer to the third SYN", flows=[tcp_flow(handshake_ms=3040.0)]),
     fires("TCP104", "warning", "one address is cut off for a while", flows=cut_off(3)),
     fires("TCP108", "warning", "four large responses, one connection after the other", flows=stuck()),
     fires("TCP107", "warning", "a SYN that is reset and comes again", flows=reset_in_its_name()),
