@@ -236,7 +236,7 @@ POPULATIONS = (
         (
             Measure("groups", "groups", "repeated", "{who} used {value} group ids", floor=2, two=2),
             Measure("group.instance.ids", "instances", "repeated",
-                    "{who} used {value} group.instance.ids", floor=2, two=2),
+                    "{who} used {value} group.instance.ids", floor=1.5, two=2),
         ),
     ),
     Population(

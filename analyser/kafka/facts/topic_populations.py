@@ -180,8 +180,8 @@ POPULATIONS = (
     ),
     Population(
         "kafka", "kafka_brokers", ("node_id", "place", "topic"), _LEADING,
-        (Measure("partitions led", "led", "differs", "broker {node_id} at {place} leads {value} of {samples} partitions "
-                 "of {topic} at the end", floor=2, two=3, samples=3),),
+        (Measure("partitions led", "led", "differs", "broker {node_id} at {place} leads {value} of {samples} "
+                 "partitions of {topic} at the end", floor=2, two=3, samples=3),),
     ),
     Population(
         "kafka", "kafka_transactions", ("client_id", "client_address"), _TRANSACTIONAL_IDS,

@@ -147,7 +147,7 @@ POPULATIONS = (
     Population(
         "", "connection_ends", ("side",), _SAME_AGE_OF_ALL,
         (Measure("same age", "alike", "ended",
-                 "{side} ended {value} connections at the same age of {middle_s} s, {usual} at "
+                 "the {side} ended {value} connections at the same age of {middle_s} s, {usual} at "
                  "another", usual="unlike", ratio=4, floor=4),),
     ),
     Population(

@@ -166,8 +166,9 @@ POPULATIONS = (
     Population(
         "", "exchanges", ("server_address", "server_port", "operation"), _ERRORS,
         (Measure("errors of a server", "errors", "refused",
-                 "server {server_address}:{server_port} answered {value} {operation} "
-                 "of {clients} clients with an error, such as {error}", usual="none", floor=1),),
+                 "server {server_address}:{server_port} answered "
+                 "{value} {operation} with an error, such as {error}; clients with one: {clients}",
+                 usual="none", floor=1),),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _ADMIN,

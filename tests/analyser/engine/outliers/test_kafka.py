@@ -83,12 +83,25 @@ def join(number: int, generation: int) -> dict[str, Any]:
             "client_id": "c", "client_address": "a", "generation": generation}  # fmt: skip
 
 
+def committed(number: int, **more: Any) -> dict[str, Any]:
+    return {"exchange_id": f"f-c-{number}", "ts": at(number), "group_id": "g", "topic": "t", "partition": 0,
+            "client_id": "c", "client_address": "a", "kind": "commit"} | more  # fmt: skip
+
+
+def writer(number: int, **more: Any) -> dict[str, Any]:
+    return {"exchange_id": f"f-p-{number}", "last_exchange_id": f"f-p-{number}", "ts": at(0), "ts_last": at(9),
+            "client_id": f"p{number}", "client_address": "a", "topic": "t", "batches_count": 9, "known_count": 9,
+            "first_kind": "avro", "last_kind": "avro", "first_keyed": True, "last_keyed": True, "first_codec": "lz4",
+            "last_codec": "lz4", "fill_ms": 5.0} | more  # fmt: skip
+
+
 def polls(gap: float, beats: int) -> Rows:
     fetches = [exchange(n, "c", "Fetch", n if n < 30 else n + gap, awaitable=True) for n in range(60)]
     beating = [exchange(100 + n, "c", "Heartbeat", 30 + n * gap / max(beats, 1)) for n in range(beats)]
     return {"exchanges": [*fetches, *beating], "kafka_members": [{"ts": at(0)}]}
 
 
+JSON = {"first_kind": "json", "last_kind": "json"}
 CASES: dict[str, tuple[Rows, str]] = {
     "one partition stuck": (STUCK, "lag: Lag of group g on t-5 at the end: 900 records; usual 0 records (5 others)."),
     "all partitions alike": (EVEN, ""),
@@ -175,6 +188,87 @@ CASES: dict[str, tuple[Rows, str]] = {
     ),
     "an election that ended": (
         {"kafka_partitions": [{"ts": at(n), "topic": "t", "partition": 3, "leader_id": n - 1} for n in range(3)]}, "",
+    ),
+    "a partition that one group leaves": (
+        {"kafka_produce_batches": [batch(n, partition=n % 2) for n in range(20)],
+         "kafka_fetch_partitions": [fetch(n, 10 * n, partition=n % 2) for n in range(10)],
+         "kafka_fetch_ranges": [fetch_range(n, 10 * n) for n in range(10)]},
+        "read by nobody: 100 records written to t-1 and group g does not fetch it; 100 of its topic's other partitions "
+        "were read.",
+    ),
+    "records passed over": (
+        {"kafka_fetch_ranges": [fetch_range(1, 0), fetch_range(2, 60, records_skipped=50)]},
+        "records passed over: Client c at a passed over 50 records of t-0.",
+    ),
+    "records that nobody is seen to fetch": (
+        {"kafka_fetch_ranges": [fetch_range(1, 0), fetch_range(2, 60, client_id="d")]},
+        "records left out: No fetch of group g is seen of 50 records of t between those that it fetched.",
+    ),
+    "one range behind the other": ({"kafka_fetch_ranges": [fetch_range(1, 0), fetch_range(2, 10)]}, ""),
+    "commits of the same offset": (
+        table_of(commits(0, [7] * 50, [7] * 50)) | {"kafka_offset_commits": [
+            row | {"client_id": "c", "client_address": "a"}
+            for row in table_of(commits(0, [7] * 50, [7] * 50))["kafka_offset_commits"]]},
+        "commits of the same offset: Client c at a committed for group g what it had committed before 49 times, "
+        "something new 1 times.",
+    ),
+    "committed below what stood": (
+        {"kafka_committed": [committed(1), committed(2, step_back=100)]},
+        "committed offset goes back: Client c at a committed 1 times below what stood for group g, such as on t.",
+    ),
+    "committed in turn": (
+        {"kafka_committed": [committed(n, client_id=f"c{n % 2}", near_other=True) for n in range(12)]},
+        "committed in turn: Offsets of group g on t-0 were committed by others in turn, 12 times: c0 at a, c1 at a.",
+    ),
+    "handed over once": (
+        {"kafka_committed": [committed(n, client_id=f"c{n // 6}", near_other=n in (5, 6)) for n in range(12)]}, "",
+    ),
+    "an instance id for each start": (
+        {"kafka_group_events": [join(n, 1) | {"group_instance_id": f"i{n}"} for n in range(4)]
+         + [join(n, 1) | {"group_instance_id": "x", "client_id": f"d{n % 4}"} for n in range(8)]},
+        "group.instance.ids: Client c at a used 4 group.instance.ids; usual 1 (4 others).",
+    ),
+    "many generations": (
+        {"kafka_group_events": [join(n, n) for n in range(20)]
+         + [join(n, 1) | {"group_id": f"h{n}"} for n in range(4)]},
+        "generations: Group g had 20 generations; usual 1 (4 others).",
+    ),
+    "one instance id of two clients": (
+        {"kafka_members": [{"ts": at(n), "ts_last": at(n + 1), "group_id": "g", "group_instance_id": "i",
+                            "client_id": f"c{n}", "client_address": "a"} for n in range(2)]},
+        "one group.instance.id: Group.instance.id i of group g was used by 2 clients: c0 at a, c1 at a.",
+    ),
+    "a membership that was lost": (
+        {"kafka_members": [{"ts": at(1), "ts_last": at(2), "group_id": "g", "client_id": "c", "client_address": "a",
+                            "max_heartbeat_gap_ms": 1.0, "ended": "expired"}]},
+        "membership lost: Client c at a lost its membership of group g (expired) 1 times.",
+    ),
+    "JSON among others": (
+        {"kafka_topic_writers": [writer(n, **JSON if n == 3 else {}) for n in range(4)]},
+        "writes otherwise: 9 batches of client p3 at a to t have values: json; those of its other writers: avro.",
+    ),
+    "half of them": ({"kafka_topic_writers": [writer(n, last_kind=f"k{n % 2}", first_kind=f"k{n % 2}")
+                                              for n in range(4)]}, ""),
+    "keys until a time": (
+        {"kafka_topic_writers": [writer(1, last_keyed=False)]},
+        "changed what it writes: Batches of client p1 at a to t had keys: keys at first, and no keys at the end, of 9.",
+    ),
+    "a long linger": (
+        {"kafka_topic_writers": [writer(n, topic=f"t{n}", fill_ms=6_000.0 if n == 4 else 5.0) for n in range(5)]},
+        "time to fill: Batches of client p4 at a to t4 are filled for 6 s, median; usual 5 ms (4 others).",
+    ),
+    "one broker leads all": (
+        {"kafka_brokers": [{"exchange_id": f"f-{n}", "ts": at(n), "node_id": n, "host": f"b{n}", "port": 9,
+                            "cluster_id": "k"} for n in range(3)],
+         "kafka_leaders": [{"ts": at(n), "topic": "t", "partition": n, "leader_id": 1, "cluster_id": "k"}
+                           for n in range(4)]},
+        "partitions led: Broker 1 at b1:9 leads 4 of 4 partitions of t at the end; usual 0 (2 others).",
+    ),
+    "a transactional id each time": (
+        {"kafka_transactions": [{"exchange_id": f"f-{n}", "ts": at(n), "client_address": "a",
+                                 "client_id": f"p{max(n - 20, 0)}", "transactional_id": f"x{n if n < 21 else 0}"}
+                                for n in range(25)]},
+        "transactional ids: Client p0 at a used 21 transactional ids; usual 1 (4 others).",
     ),
     "two clusters at one address": (
         {"exchanges": [exchange(n, "c", "Produce", n, cluster_id=f"k{n % 2}") for n in range(4)]},

@@ -134,6 +134,62 @@ CASES: dict[str, tuple[Rows, str]] = {
     "the will of a client that is not back": (
         {"mqtt_wills": [fact("mqtt_wills", 1, topic="t", sent_message_id="m2")]}, "",
     ),
+    "one payload at the end": (
+        {"mqtt_publisher_contents": [fact("mqtt_publisher_contents", 1, topic="t", shape="t", messages=40, contents=21,
+                                          last_run=20, longest_before=1)]},
+        "same payload: Client c at a publishes one payload to t since 20 messages; the most before were 1.",
+    ),
+    "a payload of its own": (
+        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="t", messages=10, first_kind="text",
+                                        last_kind="text", kind_turns=0, likes=3, likes_of_kind=0)]},
+        "payloads of its own: 10 messages of client c at a to t have payloads of kind text, those of its likes never.",
+    ),
+    "payloads that changed": (
+        {"mqtt_publisher_habits": [fact("mqtt_publisher_habits", 1, topic="t", messages=10, first_kind="json",
+                                        last_kind="text", kind_turns=1)]},
+        "payloads changed: 10 messages of client c at a to t begin with payloads of kind json and end with text.",
+    ),
+    "an outbox sent anew on each connection": (
+        {"mqtt_publishes": [publish(10 * n + each, flow_id=f"f{n}", payload_crc32=each) for n in range(4)
+                            for each in range(8)],
+         "mqtt_connections": [connection(n) for n in range(4)]},
+        "sent on each connection: Client c at a sent 8 of its payloads to t on several connections, up to 4, and 0 "
+        "once.",
+    ),
+    "online on each connection": (
+        {"mqtt_publishes": [publish(n, flow_id=f"f{n}", payload_crc32=1) for n in range(4)],
+         "mqtt_connections": [connection(n) for n in range(4)]},
+        "",
+    ),
+    "PINGREQ without a pause": (
+        {"mqtt_connections": [connection(1, keep_alive_s=60, pings=400, ts_closed=at(130))]},
+        "PINGREQ: Client c at a sent 400 PINGREQ, where its keep-alive of 60 s asks for 2.",
+    ),
+    "PINGREQ twice as often": (
+        {"mqtt_connections": [connection(1, keep_alive_s=1, pings=240, ts_closed=at(130))]}, "",
+    ),
+    "updates that make new documents": (
+        {"mongo_commands": [command(n, "update", n=1, n_modified=0, upserted=1, query_shape='"upsert":true')
+                            for n in range(20)]},
+        "upserts: Client shop at a: 20 of update on d.c made new documents, 0 changed one.",
+    ),
+    "a query that takes most of the time": (
+        {"mongo_commands": [command(n, "find", f"app{of}", documents_returned=1, collection=f"c{of}",
+                                    latency_ms=200.0 if of == 4 else 1.0)
+                            for of in range(5) for n in range(20)]},
+        "time of the server: Client app4 at a: 20 of find on d.c4 took 4 s in all; usual 20 ms (4 others).",
+    ),
+    "a collection that is empty for a while": (
+        {"mongo_commands": [command(n, "find", literals_id="x", documents_returned=0 if 10 < n < 15 else 5)
+                            for n in range(20)]},
+        "found nothing between: Client shop at a: the same find of d.c found documents, nothing for 4 times, and "
+        "documents again.",
+    ),
+    "a collection that is empty from then on": (
+        {"mongo_commands": [command(n, "find", literals_id="x", documents_returned=0 if n > 10 else 5)
+                            for n in range(20)]},
+        "",
+    ),
     "updates that change nothing": (
         {"mongo_commands": [command(n, "update", n=0, n_modified=0) for n in range(30)]},
         "without effect: Client shop at a: 30 of update on d.c found or changed nothing, 0 did.",
