@@ -80,7 +80,8 @@ def _takes_more(change: _Change, times: float) -> bool:
 def _within(rows: Sequence[Row]) -> Iterator[_Change]:
     """Of one client."""
     for row in rows:
-        if row["codec_turns"] == 1 and row["last_codec"] == _NONE:
+        is_known = row["codec_after"] is not None and row["ts_codec_turned"] is not None
+        if row["codec_turns"] == 1 and row["last_codec"] == _NONE and is_known:
             yield _change(
                 row, row, (row["batches_count"] - row["codec_after"], row["codec_after"]), "after",
                 row["ts_codec_turned"], row["codec_turned_exchange_id"],
