@@ -100,6 +100,8 @@ def _starts(own: Sequence[Row], static: Sequence[Row]) -> list[_Start]:
 
 def _still_held(row: Row, at_ns: int) -> bool:
     """It did not leave, and its session goes on."""
+    if row["ended"] in ("left", "fenced", "replaced"):
+        return False
     if row["ts_ended"] is not None:
         return bool(row["ended"] in ("expired", "removed") and row["ts_ended"] > at_ns)
     return bool(row["closed_by"] and row["ts_closed"] is not None and row["ts_closed"] <= at_ns)

@@ -74,6 +74,8 @@ def detect(frames: Frames, *, batches_least: int = _LEAST, times: float = 2.0) -
 
 def _takes_more(change: _Change, times: float) -> bool:
     (records, records_now), (size, size_now) = change.records, change.bytes
+    if not (records and records_now and size and size_now):
+        return False
     return 2 * records_now >= records and size_now >= times * size and size_now * records_now >= times * size * records
 
 

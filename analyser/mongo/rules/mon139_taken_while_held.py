@@ -14,7 +14,8 @@ How it decides
     and not before: it was at work. The same of one client, where its filter does not name the _id and two such writes
     of one shape follow. So it is with at least 5 documents (least), a fifth (share) of those that were taken. Where an
     update or delete without _id changed documents of this collection between both takes, four times in five (back), it
-    is named as what puts them back; else the filter of the takers itself takes what was taken before.
+    is named as what puts them back; else the filter of the takers itself takes what was taken before. Info where the
+    name of an application is not known, or whether such an update changed anything.
 
 False alarms
     Work that several are to do on one document at the same time, and that they take by the same command.
@@ -83,7 +84,11 @@ def detect(frames: Frames, *, least: int = 5, share: float = 0.2, back: float = 
         if len(own) > 1 and (one := _overlap(own, writes.get(document, []))) is not None
     ]
     if len(found) >= least and len(found) >= share * len(takes):
-        yield _finding(found, len(takes), _putters(found, sweeps, back))
+        yield _finding(found, len(takes), _putters(found, [row for row in sweeps if _wrote(row)], back), sweeps)
+
+
+def _wrote(row: Row) -> bool:
+    return bool(row["n_modified"] if row["command"] == "update" else row["n"])
 
 
 def _overlap(takes: Sequence[Row], writes: Sequence[Row]) -> _Overlap | None:
@@ -113,7 +118,7 @@ def _putters(found: Sequence[_Overlap], sweeps: Sequence[Row], back: float) -> l
     return rows if len(times) >= back * len(found) else []
 
 
-def _finding(found: Sequence[_Overlap], taken: int, putters: Sequence[Row]) -> Finding:
+def _finding(found: Sequence[_Overlap], taken: int, putters: Sequence[Row], sweeps: Sequence[Row]) -> Finding:
     first = found[0]
     culprit, place = (putters[0] if putters else first.taken), namespace(first.taken) or "?"
     takers = {client_of(row): row for one in found for row in (one.taken, one.again)}
@@ -127,10 +132,13 @@ def _finding(found: Sequence[_Overlap], taken: int, putters: Sequence[Row]) -> F
         else f"{sentence_start(who)} take documents of {place} at {server_text(culprit)} that others work on. "
     )
     by = f" to {who}" if putters else ""
+    # A connection that began before the capture has no name: its application may be one of the others.
+    is_sure = all(None not in client_of(row) for row in (*(row for one in found for row in one), *sweeps))
+    is_sure = is_sure and (bool(putters) or all(row["n_modified"] is not None or _wrote(row) for row in sweeps))
     return command_finding(
         RULE,
         [row for one in found[:15] for row in one],
-        severity="warning",
+        severity="warning" if is_sure else "info",
         subject={**client_key(culprit), "where": place, "command": culprit["command"]},
         title=f"Taken again while in work, {count(len(found), 'document')} of {printable(place, TITLE_NAME)}: "
         f"{client_title(culprit)}",
@@ -176,7 +184,7 @@ RULE = Rule(
     detect=detect,
     rows={
         "mongo_commands": f"({PLACE}) IN ({_TWICE}) AND (({TAKEN}) OR ({DONE} AND command IN ('update', 'delete') "
-        "AND (document_ids IS NOT NULL OR n_modified > 0 OR (command = 'delete' AND n > 0))))"
+        "AND (document_ids IS NOT NULL OR coalesce(n_modified, 1) > 0 OR (command = 'delete' AND n > 0))))"
     },
     suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command IN {TAKES} GROUP BY {PLACE} "
     "HAVING count(*) > count(DISTINCT document_ids[1])",

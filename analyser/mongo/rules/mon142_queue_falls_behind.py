@@ -163,6 +163,7 @@ def _finding(rows: Sequence[Row], queue: _Queue, comes_more: bool) -> Finding:
         ),
         numbers={
             "waiting": queue.rest[-1],
+            "records_behind": queue.rest[-1],
             "inserted_per_s": round(put, 2),
             "taken_per_s": round(out, 2),
             "inserted": queue.inserted,

@@ -114,7 +114,7 @@ def _finding(clock: _Clock, apart_s: float, likes: Sequence[_Clock]) -> Finding:
         numbers={
             "apart_s": round(apart_s, 1),
             "inserts": len(clock.rows),
-            "records": len(clock.rows),
+            "breaches": len(clock.rows),
             "clients": [client_numbers(first, inserts=len(clock.rows))],
         },
     )

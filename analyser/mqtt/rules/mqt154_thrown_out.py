@@ -112,8 +112,8 @@ def _finding(found: Sequence[_ThrownOut], accepted: Sequence[Row]) -> Finding:
     clients = [last_of[name] for name in sorted(last_of)]
     thrown, server = Counter(one.old["client_id"] for one in found), server_text(clients[0])
     shown = names_text(
-        [f"{printable(row['client_id'], 80)} at {row['client_address']} ({times(thrown[row['client_id']])})"
-         for row in clients], 4
+        [f"{printable(row['client_id'], 80)} at {row['client_address'] or '(unknown address)'} "
+         f"({times(thrown[row['client_id']])})" for row in clients], 4
     )  # fmt: skip
     took = max(one.ended - one.new["ts"] for one in found) / NS_PER_MS
     return RULE.finding(

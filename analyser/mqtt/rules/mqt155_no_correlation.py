@@ -87,6 +87,7 @@ def _finding(row: Row, likes: Sequence[Row]) -> Finding:
             "requests": row["requests"],
             "answers": row["answers"],
             "without_correlation": row["without_correlation"],
+            "breaches": row["without_correlation"],
             "asked_again": row["asked_again"],
             "likes": len(likes),
             "topics": [wanted, answered],

@@ -61,13 +61,14 @@ def detect(
         else:
             is_again = row["rounds"] >= singles_least and row["asked_contents"] == 1 and _asks(row)
         is_again = is_again and (row["in_order"] or 0.0) >= in_order
-        if is_again and row["likes"] >= likes_least and row["likes_rounds"] <= share * row["rounds"]:
+        is_known = row["likes"] is not None and row["likes_rounds"] is not None
+        if is_again and is_known and row["likes"] >= likes_least and row["likes_rounds"] <= share * row["rounds"]:
             yield _finding(row)
 
 
 def _asks(row: Row) -> bool:
     """Each round comes right after a message of the client on one topic, which it publishes for that alone."""
-    if row["asked_topic"] is None or row["each_ms"] is None:
+    if any(row[name] is None for name in ("asked_topic", "asked", "after_ms", "each_ms")):
         return False
     is_for_that = _FEWER * row["rounds"] <= row["asked"] <= row["rounds"] / _FEWER
     return bool(is_for_that and row["after_ms"] <= _SOON * row["each_ms"])

@@ -52,7 +52,7 @@ def detect(frames: Frames, *, asked_least: int = 5, share: float = 0.2, apart: f
 
 def _finding(row: Row) -> Finding:
     node, host = printable(row["node"], 80), printable(row["host"] or "?", 60)
-    others = ""
+    others, late = "", "" if row["late_ms"] is None else f"{ms_text(row['late_ms'])} "
     if row["likes"]:
         others = (
             f" {sentence_start(count(row['likes'], 'other node'))} of this server: "
@@ -64,7 +64,7 @@ def _finding(row: Row) -> Finding:
         sentence=(
             f"{sentence_start(client_text(row))} published its birth (NBIRTH) as the node {node} "
             f"{times(row['births'])} to {server_text(row)}, {row['asked']:,} of them on a connection that had one, "
-            f"{ms_text(row['late_ms'])} after a command (NCMD) of {host}, beside {count(row['data'], 'data message')}, "
+            f"{late}after a command (NCMD) of {host}, beside {count(row['data'], 'data message')}, "
             f"{period_text(row['ts'], row['ts_last'])}. The births heal nothing: {host} asks again.{others}"
         ),
         next_step=(
@@ -82,6 +82,7 @@ def _finding(row: Row) -> Finding:
             "server": server_of(row),
             "births": row["births"],
             "asked": row["asked"],
+            "records_again": row["asked"],
             "data": row["data"],
             "host": row["host"],
             "likes": row["likes"],

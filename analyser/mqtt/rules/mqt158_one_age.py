@@ -163,6 +163,7 @@ def _finding(found: _OfOneAge, longer: int) -> Finding:
             "server": server_of(first),
             "closed_by": first["closed_by"],
             "connections": len(found.ended),
+            "requests_refused": len(found.ended),
             "age_ms": round(found.age / NS_PER_MS, 3),
             "lived_longer": longer,
             "seconds": round((last["ts_closed"] - first["ts"]) / NS_PER_S, 3),
