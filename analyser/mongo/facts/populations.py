@@ -91,6 +91,13 @@ _CONFLICTS = f"""
            and holder.ts <= conflicts.ts and coalesce(holder.ts_ended, holder.ts_last) >= conflicts.ts
            and holder.lsid is distinct from conflicts.lsid
     group by conflicts.namespace, conflicts.client_id, conflicts.client_address"""
+# Transactions of one command that only reads, which is the same without one.
+_ONLY_READ = f"""
+    select 'mongo' as likes, app_name as client_id, client_address, count(*) filter (alone) as reads,
+           count(*) filter (not alone) as others, {evidence()}
+    from (select *, commands = 1 and command_names in ('find', 'aggregate', 'count', 'distinct') as alone
+          from mongo_transactions where outcome = 'committed')
+    group by app_name, client_address"""
 # Updates of the same documents by several clients in turn.
 _IN_TURN = f"""
     select namespace as likes, namespace, literals_id, 2 as few, count(*) filter (other) as turns,
@@ -186,6 +193,11 @@ POPULATIONS = (
         (Measure("write conflicts", "times", "concurrent",
                  "{who} met {value} write conflicts on {namespace}; transactions there at "
                  "that time: {holders}", usual="none", floor=1, weight=1.5),),
+    ),
+    Population(
+        "mongo", "mongo_transactions", ("client_id", "client_address"), _ONLY_READ,
+        (Measure("transactions of one read", "reads", "growing", "{who} began and committed a transaction for a single "
+                 "read {value} times, for more {usual} times", usual="others", ratio=4, floor=20),),
     ),
     Population(
         "mongo", "mongo_commands", ("namespace", "names"), _IN_TURN,

@@ -24,8 +24,7 @@ _ENDS = f"""
            client_address, server_address, server_port,
            count(*) filter (handshake = 'complete' and closed_by = 'server' and bytes_to_client = 0
                             and bytes_to_server > 0) as closed,
-           count(*) filter (handshake = 'complete' and closed_by = 'client' and bytes_to_client = 0
-                            and bytes_to_server > 0) as left_early,
+           count(*) filter (handshake = 'complete' and closed_by = 'client' and bytes_to_client = 0) as left_early,
            count(*) filter (handshake in ('refused', 'unanswered')) as untaken,
            count(*) filter (bytes_to_client > 0) as answered,
            count(*) filter (closed_by = 'server' and bytes_to_client > 0) as ended_by_server,

@@ -95,6 +95,10 @@ CASES: dict[str, tuple[Rows, str]] = {
         "same age: The client a0 ended 6 connections at the same age of 30 s, 0 at another.",
     ),
     "a pool that closes": (ended([60.0 - 10 * n for n in range(6)], "client"), ""),
+    "a client that leaves before it has sent a byte": (
+        flows(5, closed_by="client", bytes_to_client=0, bytes_to_server=0),
+        "client gives up: a closed 5 connections to s:1 before a byte came, after 9 s; answered were 0.",
+    ),
     "requests more often than others": (
         requests([1, 1, 1, 1, 0.1]),
         "rate: Client c4 at a sends 600 Fetch a minute; usual 60 (4 others).",

@@ -41,6 +41,11 @@ def command(number: int, name: str, app: str = "shop", **more: Any) -> dict[str,
             "response_bytes": 100, "request_bytes": 100, "shape_id": "q"} | more  # fmt: skip
 
 
+def transaction(number: int, names: str, **more: Any) -> dict[str, Any]:
+    return {"exchange_id": f"f-{number}", "ts": at(number), "lsid": "x", "txn_number": number, "app_name": "shop",
+            "client_address": "a", "outcome": "committed", "commands": 1, "command_names": names} | more  # fmt: skip
+
+
 def flow(number: int, **more: Any) -> dict[str, Any]:
     return {"flow_id": f"f{number}", "protocol": "mongo", "client_address": "a", "server_address": "s",
             "server_port": 1, "ts_first": at(number), "ts_last": at(number + 1), "handshake": "complete",
@@ -189,6 +194,14 @@ CASES: dict[str, tuple[Rows, str]] = {
         {"mongo_commands": [command(n, "find", literals_id="x", documents_returned=0 if n > 10 else 5)
                             for n in range(20)]},
         "",
+    ),
+    "a transaction for each read": (
+        {"mongo_transactions": [transaction(n, "find") for n in range(30)]},
+        "transactions of one read: Client shop at a began and committed a transaction for a single read 30 times, for "
+        "more 0 times.",
+    ),
+    "transactions of several commands": (
+        {"mongo_transactions": [transaction(n, "find,update", commands=2) for n in range(30)]}, "",
     ),
     "updates that change nothing": (
         {"mongo_commands": [command(n, "update", n=0, n_modified=0) for n in range(30)]},
