@@ -17,6 +17,7 @@ FAULTS_IN = (
     *("wasted", "set_wrong", "paths", "silence", "doubles", "nodes", "two_clusters", "odd_but_well"),
     *("formats", "habits", "in_brokers", "doors", "narrow", "as_planned"),
     *("own_code", "cut_off", "at_the_limit", "in_order", "lost_on_restart"),
+    *("topics_that_come", "after_maintenance", "new_ways", "right_after_all"),
 )  # fmt: skip
 
 

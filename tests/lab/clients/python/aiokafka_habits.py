@@ -9,6 +9,7 @@ import asyncio
 import signal
 import sys
 import time
+import uuid
 from typing import Any
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-not-found]
@@ -122,7 +123,22 @@ async def puts_aside(words: Words, stop: asyncio.Event) -> None:
     await producer.stop()
 
 
-WORKS = {one.__name__: one for one in (blocks, forgets, delays, replies, calls, puts_aside)}
+async def books(words: Words, stop: asyncio.Event) -> None:
+    """Write two records to topic=T in a transaction every every_s=N seconds; each has a transactional id of its own."""
+    number = 0
+    while not stop.is_set():
+        producer = AIOKafkaProducer(**common(words), transactional_id=f"{words['client_id']}-{uuid.uuid4()}")
+        await producer.start()
+        async with producer.transaction():
+            for part in ("debit", "credit"):
+                await producer.send(words["topic"], f"{part} {number}".encode(), b"account-%d" % (number % 30))
+        await producer.stop()
+        number += 1
+        await asyncio.sleep(float(words["every_s"]))
+    emit(event="closed", transactions=number)
+
+
+WORKS = {one.__name__: one for one in (blocks, forgets, delays, replies, calls, puts_aside, books)}
 
 
 async def main() -> None:

@@ -68,6 +68,20 @@ def alter(admin: AdminClient, words: dict[str, str]) -> object:
     return None
 
 
+def throttle(admin: AdminClient, words: dict[str, str]) -> object:
+    """Let the broker number=N copy rate=N bytes a second at most while it is behind, in topic=T."""
+    for kind, who, name, value in (
+        (ResourceType.BROKER, words["number"], "follower.replication.throttled.rate", words["rate"]),
+        (ResourceType.TOPIC, words["topic"], "follower.replication.throttled.replicas", "*"),
+    ):
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for future in admin.incremental_alter_configs(
+            [ConfigResource(kind, who, incremental_configs=[entry])]
+        ).values():
+            future.result(WAIT_S)
+    return None
+
+
 def elect(admin: AdminClient, words: dict[str, str]) -> object:
     """Let the preferred replicas of topic=T lead again, with its partitions=N; say how it went for each."""
     places = [TopicPartition(words["topic"], number) for number in range(int(words["partitions"]))]
@@ -75,7 +89,7 @@ def elect(admin: AdminClient, words: dict[str, str]) -> object:
     return {one.partition: str(error) for one, error in found.items()}
 
 
-WORKS = {"deny": deny, "place": place, "leaders": leaders, "alter": alter, "elect": elect}
+WORKS = {"deny": deny, "place": place, "leaders": leaders, "alter": alter, "elect": elect, "throttle": throttle}
 
 
 def main() -> None:

@@ -90,3 +90,9 @@ def mistake(it: Incident, work: str, *words: str, broker: str | None = None) -> 
     """Return how to run a work of kafka_python_mistakes."""
     server = f"broker={broker or it.world.endpoint.partition(',')[0]}"
     return lambda name: clients.python_command("kafka_python_mistakes", work, server, f"client_id={name}", *words)
+
+
+def deploy(it: Incident, work: str, *words: str, broker: str | None = None) -> Callable[[str], list[str]]:
+    """Return how to run a work of kafka_python_deploys."""
+    server = f"broker={broker or it.world.endpoint.partition(',')[0]}"
+    return lambda name: clients.python_command("kafka_python_deploys", work, server, f"client_id={name}", *words)
