@@ -53,7 +53,8 @@ def topic_for_each_customer(it: Incident) -> None:
     it.is_told(
         "a service makes a topic for each customer: the number of topics grows without end", bad,
         [told.any_of(told.client(bad), rf"(?<![\w.-]){re.escape(prefix)}")],
-        r"topic|creat|made|grow|metadata|UNKNOWN_TOPIC|not exist|auto|partitions|nobody|not read",
+        r"topics\b|(?:new|each|own) (?:\w+ )?topic|creat|made|grow|metadata|UNKNOWN_TOPIC|LEADER_NOT_AVAILABLE"
+        r"|not exist|auto|nobody|not read",
         affected=[bad], never=[told.accusing(*(one.client_id for one in good))],
     )  # fmt: skip
 
