@@ -77,6 +77,6 @@ def flood_pushes_out_unread(it: Incident) -> None:
         "a flood of one client pushed records out of a topic before a reader came to them", bulk,
         [told.any_of(told.partition(other.topic, 0, 1), told.name(other.topic), told.name(group), told.client(slow),
                      told.client(bulk))],
-        rf"{LOST}|push\w*|trimm|overtak|overr[au]n|too small", affected=[feed, slow, bulk], topic=other.topic, group=group,
-        never=[told.accusing(quick.client_id), r"(?i)an operator"],
+        rf"{LOST}|push\w*|trimm|overtak|overr[au]n|too small", affected=[feed, slow, bulk],
+        topic=other.topic, group=group, never=[told.accusing(quick.client_id), r"(?i)an operator"],
     )  # fmt: skip
