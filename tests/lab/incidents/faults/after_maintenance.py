@@ -44,7 +44,7 @@ def leaders_all_on_one_broker(it: Incident) -> None:
         "after restarts one broker leads all partitions, the two others none", {"server": nodes[0].endpoint, "node": 1},
         [told.any_of(told.name(nodes[0].host.address), servers(1), told.name(topic))],
         # That leaders change while brokers are restarted is not it.
-        r"balance|skew|uneven|preferred|most of|share of|\bhot\b|more than the others|imbalance"
+        r"\b(?:im|un)?balanced?\b|skew|uneven|preferred|most of|share of|\bhot\b|more than the others"
         r"|all (?:of )?(?:the |its )?(?:partitions|traffic|bytes|requests|load|records|leaders)"
         r"|(?:leads?|leaders?|leading|led)\b[^.]*\b(?:all|every|most|alone|only|none|\d+ of \d+)"
         r"|\b(?:all|every|most|only|none|\d+ of \d+)\b[^.]*\b(?:leads?|leaders?|leading|led)\b",
