@@ -8,6 +8,9 @@ from tests.lab.incidents.catalogue import fault
 from tests.lab.incidents.faults import programs
 from tests.lab.incidents.faults.ended import NEARLY_ALL
 from tests.lab.incidents.incident import Incident
+from tests.lab.processes import LabError
+
+SMALL_FETCHES = {"replica.fetch.max.bytes": 20_000, "replica.fetch.response.max.bytes": 40_000}
 
 
 def placed(it: Incident, replicas: str) -> str:
@@ -62,22 +65,33 @@ def copies_throttled_for_ever(it: Incident) -> None:
         command = programs.admin(it, "throttle", f"topic={topic}", "number=3", f"rate={rate}")
         it.start(f"throttle-{rate}", "ops", command("setup")).finish(60)
 
+    def restored() -> None:
+        limit(1_000_000_000)
+        slow.stop()
+        slow.change(*(f"{name}=" for name in SMALL_FETCHES))
+        slow.start()
+
     limit(15_000)
-    it.later(lambda: limit(1_000_000_000))
+    it.later(restored)
     it.begin()
     feeds = [it.sender(topic, "rate=50", "size=700", "acks=all") for _ in range(2)]
     member = it.member(it.world.names.group(), [topic], "franz", protocol="classic", session_ms=25_000)
     it.seconds(8, 9)
     slow.stop()
+    # A limit holds from the second fetch on: in the lab's small topic the first one would take all that is missing.
+    slow.change(*(f"{name}={value}" for name, value in SMALL_FETCHES.items()))
     it.seconds(5, 6)
     slow.start()
     it.from_now()
-    it.seconds(44, 48)
+    it.seconds(36, 40)
     state = clients.python_command("librdkafka_deploys", "in_sync", f"bootstrap.servers={it.world.endpoint}",
                                    "client.id=setup", f"topic={topic}")  # fmt: skip
     asked = it.start("in-sync", "ops", state)
     asked.finish(30)
-    it.notes.append(str(asked.events()[-1]))
+    found = asked.events()[-1]["partitions"]
+    it.notes.append(str(found))
+    if all(slow.number in one["in_sync"] for one in found.values()):
+        raise LabError("the replica caught up")
     it.is_told(
         "a replica on a restarted broker never gets in sync again, its copies are limited",
         {"server": slow.endpoint, "node": 3},
