@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.lab.clients import mqtt
+from tests.lab.incidents.mqtt.brokers import OF_3_1_1
 from tests.lab.incidents.mqtt.incident import Incident
 
 VALUES = 400
@@ -14,4 +15,5 @@ def start(it: Incident) -> None:
     it.subscriber("board", board, (f"{topic}/#", 1))
     values = [mqtt.publish(f"{topic}/level", 1, payload=f"{n % 7}.{n % 10}", pause_s=0.3) for n in range(VALUES)]
     it.follow("gauge", gauge, *values, mqtt.DISCONNECT)
-    it.tool("sub", "screen", screen, "-t", f"{topic}/#", "-q", "0", version="mqttv5")
+    version = "mqttv311" if it.broker.kind in OF_3_1_1 else "mqttv5"
+    it.tool("sub", "screen", screen, "-t", f"{topic}/#", "-q", "0", version=version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 import signal
 from contextlib import ExitStack
 from itertools import count
@@ -95,6 +96,13 @@ class Place:
         """Let Mosquitto write its sessions and retained messages now."""
         assert self._running is not None
         os.kill(self._running.process.pid, signal.SIGUSR1)
+
+    def limit_files(self, more: int) -> None:
+        """Let its process open no more than so many files and connections above those that it has."""
+        assert self._running is not None
+        pid = self._running.process.pid
+        limit = len(os.listdir(f"/proc/{pid}/fd")) + more
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limit))
 
     def freeze(self) -> None:
         """Let its process stand still: its kernel goes on."""

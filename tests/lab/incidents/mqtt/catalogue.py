@@ -22,6 +22,8 @@ FAULTS_IN = (
     "moments", "odd_and_healthy", "misfits", "never_comes", "front_doors", "by_and_by", "fine_but_odd",
     # with servers and their rules
     "server_rules", "absent", "programs",
+    # with programs that have a mistake of their own
+    "shut_out", "trades",
 )  # fmt: skip
 Run = Callable[[Incident], None]
 
