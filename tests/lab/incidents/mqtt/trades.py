@@ -98,12 +98,13 @@ def retained_expires(it: Incident) -> None:
     devices = []
     for number in range(8):
         name, host = it.names.client(), ("three", "four", "five")[number % 3]
-        state = "ready" if number < 2 else "waits for limits"
+        state = "ready" if number < 3 else "waits for limits"
         beats = [mqtt.publish(f"{topic}/state/{name}", 1, payload=f"{state} {n}", pause_s=1.5) for n in range(28)]
         steps = (mqtt.subscribe((limits, 1), (zones, 1)), *beats, mqtt.STAY, mqtt.DISCONNECT)
         it.follow(host, name, *steps, version=5)
         devices.append(name)
-        it.seconds(4, 5) if number > 1 else it.seconds(1, 2)
+        least = (1, 1, 9)[number] if number < 3 else 3  # those before the fourth come in time
+        it.seconds(least, least + 1)
     it.seconds(8, 10)
     wordings = [*NEVER, "expir", "without", "gone", "stale"]
     late = [it.who(("three", "four", "five")[number % 3], name) for number, name in enumerate(devices)][3:]
