@@ -94,7 +94,7 @@ def retained_expires(it: Incident) -> None:
     for host, name, where, more in (("one", writer, limits, short), ("two", good, zones, {})):
         setting = mqtt.publish(where, 1, payload=f'{{"of": "{where}", "value": 7}}', retain=True, **more)
         it.follow(host, name, setting, mqtt.idle(1), mqtt.DISCONNECT, version=5, library=("paho", "node"))
-    it.seconds(2, 3)
+    it.subscriber("two", it.names.client(), (f"{topic}/state/#", 1))
     devices = []
     for number in range(8):
         name, host = it.names.client(), ("three", "four", "five")[number % 3]
