@@ -1,12 +1,13 @@
 // go_mongo_asks does simple rounds with MongoDB's Go driver: `go_mongo_asks WORK URI APPLICATION OPTIONS`, options as JSON.
 //
-// Out: JSON lines `ready` and `done`. Works: asks, adds, bulk (the command bulkWrite), counted; `place` is DATABASE.COLLECTION.
+// Out: JSON lines `ready` and `done`. Works: asks, adds, bulk (the command bulkWrite), counted, those of mishaps.go; `place` is DATABASE.COLLECTION.
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type plan struct {
 	Fill    int     `json:"fill"`
 	Seconds float64 `json:"seconds"`
 	PauseS  float64 `json:"pause_s"`
+	ThinkS  float64 `json:"think_s"`
+	EveryS  float64 `json:"every_s"`
 }
 
 func must(err error) {
@@ -55,6 +58,7 @@ func main() {
 		"counted": func(n int) error { return counted(ctx, rows) },
 		"bulk":    func(n int) error { return bulk(ctx, client, database, name, n) },
 	}
+	maps.Copy(works, mishaps(ctx, rows, os.Args[3], todo))
 	fmt.Println(`{"event": "ready"}`)
 	until := time.Now().Add(seconds(todo.Seconds))
 	for n := 0; time.Now().Before(until); n++ {

@@ -61,6 +61,7 @@ const WORKS = {
   hinted: (n) => rows.findOne({ state: "done", key: n % 50 }, options.hint ? { hint: options.hint } : {}),
   saves,
   seen_at,
+  ...require("./mishaps.js")({ client, rows, options, appName }),
   inserts: (n) => rows.insertOne({ key: n, text: "a row of today", state: "done" }),
 };
 

@@ -15,6 +15,7 @@ from typing import Any
 from mongo_chores import bulk, causal, concerned, in_all_rows, unclaimed, watches
 from mongo_habits import Habit
 from mongo_listener import say
+from mongo_mishaps import WORKS as MISHAPS
 from mongo_oddities import WORKS as ODD_WORKS
 from mongo_routines import WORKS as ROUTINES
 from pymongo import MongoClient
@@ -184,7 +185,7 @@ def tails_quickly(app: Habit) -> None:
 WORKS = {work.__name__: work for work in (
     commands, field, checks, starts, new_collections, attaches, slow_batches, dumps, thinks, hot, leaks, crowd,
     orders_again, tails_empty, tails_quickly, watches, concerned, bulk, causal, in_all_rows, unclaimed,
-)} | ODD_WORKS | ROUTINES  # fmt: skip
+)} | ODD_WORKS | ROUTINES | MISHAPS  # fmt: skip
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from tests.lab.incidents.mongo import (
     ended,
     everyday_work,
     faults,
+    from_outside,
     front_doors,
     growing,
     habits,
@@ -44,6 +45,7 @@ from tests.lab.incidents.mongo import (
     refused,
     rhythm,
     schema,
+    side_by_side,
     slow_parts,
     together,
     waits,
@@ -77,6 +79,7 @@ BY_QUESTION: tuple[Fault, ...] = (
     *together.FAULTS, *slow_parts.FAULTS, *concerns.FAULTS, *refusals.FAULTS, *odd_but_fine.FAULTS,
     *wrong_words.FAULTS, *on_the_way.FAULTS, *again_and_more.FAULTS,
     *front_doors.FAULTS, *jobs_and_data.FAULTS, *odd_but_right.FAULTS,
+    *side_by_side.FAULTS, *from_outside.FAULTS,
 )  # fmt: skip
 # Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
 # grows with all rows of the collection.
@@ -88,12 +91,9 @@ ON_FERRETDB: tuple[Fault, ...] = (
     everyday_work.import_of_files,
     *schema.ON_FERRETDB,
     *rash.ON_FERRETDB,
-    *rhythm.ON_FERRETDB,
-    *slow_parts.ON_FERRETDB,
-    *wrong_words.ON_FERRETDB,
-    *front_doors.ON_FERRETDB,
-    *jobs_and_data.ON_FERRETDB,
-)
+    *rhythm.ON_FERRETDB, *slow_parts.ON_FERRETDB, *wrong_words.ON_FERRETDB, *front_doors.ON_FERRETDB,
+    *jobs_and_data.ON_FERRETDB, *side_by_side.ON_FERRETDB, *from_outside.ON_FERRETDB,
+)  # fmt: skip
 # What the test server is told beside the usual.
 SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
     ended.unreachable_hosts: (f"--calls-itself={ended.ADVERTISED}",),
