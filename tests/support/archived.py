@@ -42,7 +42,8 @@ def differences(root: str | Path, captures: Sequence[str | Path], options: ReadO
     """Compare all tables, findings among them, with those of the offline command on these captures."""
     found = []
     with wirewitness.read(captures, options=options) as offline, wirewitness.read(root) as kept:
-        for table in offline.tables():
+        # What stands out in months is another question than in one capture: datasets have that table without rows.
+        for table in (name for name in offline.tables() if name != "stands_out"):
             expected, got = (
                 Counter(map(repr, rows.to_pylist())) for rows in (offline.arrow(table), parts_of(root, table))
             )

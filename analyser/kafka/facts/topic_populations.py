@@ -22,25 +22,24 @@ _WRITERS = f"""
         from kafka_topic_writers where known_count >= 5),
     habits as ({
     " union all ".join(
-        f"select {CLIENT}, topic, '{what}' as what, {first} as first, {last} as now, batches_count, fill_ms, "
-        "exchange_id, last_exchange_id, ts, ts_last from writers"
-        for what, first, last in (
-            ("values", "first_kind", "last_kind"),
-            ("keys", "first_key", "last_key"),
-            ("codec", "first_codec", "last_codec"),
-        )
+        f"select {CLIENT}, topic, '{what}' as what, first_{name} as first, last_{name} as now, {turns}_turns as turns, "
+        f"{turns}_after as after, batches_count, fill_ms, exchange_id, last_exchange_id, ts, ts_last from writers"
+        for what, name, turns in (("values", "kind", "kind"), ("keys", "key", "key"), ("codec", "codec", "codec"))
     )
-})
-    select coalesce(topic, '') as likes, 'kafka' as every, *, 0 as none, case when what = 'codec' then fill_ms end as
-               filled_ms, case when writers >= 3 and alike = 1 then batches_count end as alone,
-           case when first <> now then batches_count end as changed
-    from (
-        select {CLIENT}, topic, what, first, now, fill_ms, batches_count, batches_count as samples,
+}),
+    beside as (
+        select {CLIENT}, topic, what, first, now, turns, after, fill_ms, batches_count, batches_count as samples,
                epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, [exchange_id, last_exchange_id] as ids,
                count(*) over (partition by topic, what) as writers,
                count(*) over (partition by topic, what, now) as alike,
                mode(now) over (partition by topic, what) as usual_now
-        from habits where now is not null)"""
+        from habits where now is not null)
+    select coalesce(topic, '') as likes, 'kafka' as every, *, 0 as none,
+           case when what = 'codec' then fill_ms end as filled_ms,
+           case when alike = 1 and writers >= 3 and max(alike) over (partition by topic, what) = writers - 1
+               then batches_count end as alone,
+           case when turns = 1 and least(after, batches_count - after) >= 5 then batches_count end as changed
+    from beside"""
 _SIZE_GROWS = f"""
     select coalesce(topic, '') as likes, * from (
         {

@@ -250,8 +250,15 @@ CASES: dict[str, tuple[Rows, str]] = {
     "half of them": ({"kafka_topic_writers": [writer(n, last_kind=f"k{n % 2}", first_kind=f"k{n % 2}")
                                               for n in range(4)]}, ""),
     "keys until a time": (
-        {"kafka_topic_writers": [writer(1, last_keyed=False)]},
-        "changed what it writes: Batches of client p1 at a to t had keys: keys at first, and no keys at the end, of 9.",
+        {"kafka_topic_writers": [writer(1, last_keyed=False, key_turns=1, key_after=8, batches_count=20)]},
+        "changed what it writes: Batches of client p1 at a to t had keys: keys at first, and no keys at the end, of "
+        "20.",
+    ),
+    "a first batch that does not get smaller": (
+        {"kafka_topic_writers": [writer(1, first_codec="none", codec_turns=1, codec_after=18, batches_count=20)]}, "",
+    ),
+    "each writer has a codec of its own": (
+        {"kafka_topic_writers": [writer(n, last_codec=f"k{n}") for n in range(4)]}, "",
     ),
     "a long linger": (
         {"kafka_topic_writers": [writer(n, topic=f"t{n}", fill_ms=6_000.0 if n == 4 else 5.0) for n in range(5)]},
