@@ -33,11 +33,13 @@ from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 HOLD_S = 0.1
 MOST_HELD_BYTES = 16 << 20
 MOST_PAIRS, MOST_EARLY = 100_000, 10_000
+# A pair of ends costs some 700 bytes: beyond so many they are forgotten where three quarters of them are over.
+PAIRS_TO_KEEP, _OVER = 10_000, 0.75
 # Each question costs some 0.1 ms, here and where it is answered: of a flood of connections a part is asked about.
 MOST_PER_S = 5_000
 # An end that has sent nothing for so long is told on a packet that it received: a filter may let only these through.
 _SILENT_S = 1.0
-_SYN, _ACK = 2, 16
+_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _FLOOD = f"more than {MOST_PER_S:,} connections begin in a second: not of all of them the owner is asked for"
 _ENDED = "who owns connections is not known any more: the program that looks it up has ended"
 
@@ -94,6 +96,7 @@ class Naming:
         """Pairs are numbered anew; what was asked of them is not waited for."""
         self._endpoints = EndpointTable()
         self._known = 0
+        self._over: set[int] = set()
         self._stats = CaptureStats("")
         self._fragments = Fragments(CaptureLimits(), self._stats)
         self._asked: dict[int, Asked] = {}  # by the number of the question
@@ -115,6 +118,8 @@ class Naming:
 
     def take(self, packets: LinkPackets, place: int, link_type: int) -> None:
         """A block from the ring; `ready` gives it back."""
+        if not self._held and len(self._endpoints) > PAIRS_TO_KEEP and len(self._over) > _OVER * len(self._endpoints):
+            self._forget()
         held = HeldBlock(packets, place, time.monotonic() + HOLD_S)
         self._held.append(held)
         self._held_bytes += len(packets.data)
@@ -200,9 +205,11 @@ class Naming:
             pair, seq = int(batch.pair[at]), int(batch.seq[at])
             if pair not in self._last or self._last[pair].first_seq != seq:  # not sent again
                 fresh[pair] = seq
+                self._over.discard(pair)
         for pair in range(self._known, min(len(self._endpoints), self._known + 2 * MOST_PER_S)):
             fresh.setdefault(pair)
         self._known = len(self._endpoints)
+        self._over.update(batch.pair[(batch.flags & (_FIN | _RST)) != 0].tolist())
         asked = (self._of_pair(pair, seq) for pair, seq in fresh.items())
         return [one for one in asked if one is not None]
 

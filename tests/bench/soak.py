@@ -32,7 +32,7 @@ EVERY_S = 5.0
 # After SIGINT; longer only with a line that says what for.
 END_S = 5.0
 # What a third of the time may add: the allocator's play, not rows.
-GROWTH, GROWTH_MIB = 1.10, 24
+GROWTH, GROWTH_MIB = 1.10, 12
 
 
 class Sample(NamedTuple):

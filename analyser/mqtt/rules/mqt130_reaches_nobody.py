@@ -52,7 +52,7 @@ def detect(frames: Frames, *, missed_least: int = 5) -> Iterator[Finding]:
 def _finding(rows: list[Row], messages: list[Row]) -> Finding:
     first, last = messages[0], messages[-1]
     topic = printable(first["topic"], 80)
-    publisher = who_is(first["client_id"], first["client_address"] or "(unknown address)", most=MAX_NAME)
+    publisher = who_is(first["client_id"], first["client_address"], most=MAX_NAME)
     whom = sorted(
         {
             f"{row['subscriber_client_id'] or row['subscriber_address'] or 'an unknown client'}"

@@ -106,12 +106,16 @@ def _finding(row: Row) -> Finding:
     )
 
 
+def _who(row: Row) -> str:
+    return f"{printable(row['client_id'], 60)} at {row['client_address'] or '(unknown address)'}"
+
+
 def _unheard(rows: Sequence[Row]) -> Finding:
     first, there, wanted = rows[0], _there(rows[0]), printable(rows[0]["topic_filter"], 80)
-    both = sorted({row["client_address"] for row in rows if row["shares_address"]})
+    both = sorted({row["client_address"] for row in rows if row["shares_address"] and row["client_address"]})
     severity: Severity = "warning" if both else "info"
     messages, since, until = sum(row["messages"] for row in rows), first["ts"], max(row["ts_last"] for row in rows)
-    names = names_text([f"{printable(row['client_id'], 60)} at {row['client_address']}" for row in rows], 4)
+    names = names_text([_who(row) for row in rows], 4)
     through = f" Clients of {names_text(both, 3)} are at both servers." if both else ""
     return RULE.finding(
         severity=severity,

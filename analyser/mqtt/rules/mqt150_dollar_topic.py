@@ -88,7 +88,7 @@ def _finding(sent: list[Row], past: list[Row]) -> Finding:
     topic = printable(last["topic"], 80)
     whom = [
         f"{printable(row['matching_filter'], 40)} of "
-        f"{who_is(row['client_id'], row['client_address'] or '(unknown address)', most=MAX_NAME)}"
+        f"{who_is(row['client_id'], row['client_address'], most=MAX_NAME)}"
         for row in past
     ]
     return RULE.finding(

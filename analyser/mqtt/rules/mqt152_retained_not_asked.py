@@ -88,7 +88,7 @@ def _finding(rows: list[Row], other: Row, kept: list[Row]) -> Finding:
     first, last = rows[0], rows[-1]
     wanted = printable(first["matching_filter"], 80)
     topics = list(dict.fromkeys(printable(row["topic"], 80) for row in kept))
-    peer = who_is(other["client_id"], other["client_address"] or "(unknown address)", most=MAX_NAME)
+    peer = who_is(other["client_id"], other["client_address"], most=MAX_NAME)
     return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "filter": wanted},
         title=f"{client_title(first)} asks for no retained messages of {short(first['matching_filter'])}",

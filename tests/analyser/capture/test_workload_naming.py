@@ -20,7 +20,7 @@ from wirewitness.analyser.capture.workload_options import comments
 from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalIdentity
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
-SYN, ACK = 2, 16
+FIN, SYN, ACK = 1, 2, 16
 CLIENT, SERVER = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)
 
 
@@ -96,6 +96,32 @@ def test_a_flood_of_connections_is_bounded(naming: Naming, monkeypatch: pytest.M
     assert len(naming._asked) <= 100 * (time.monotonic() - began)
     assert [remark for remark in naming.remarks if "connections begin in a second" in remark]
     assert len(naming.ready(all_there_is=True)) == 4
+
+
+def test_connections_that_are_over_are_forgotten(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirewitness.analyser.capture.workload_naming.PAIRS_TO_KEEP", 50)
+    stands = (b"\x0a\x00\x00\x07", 7), SERVER
+    naming.take(block(packet(*stands, SYN, 1)), 0, 1)
+    naming.ready(all_there_is=True)
+    most = 0
+    for number in range(1000):
+        client = b"\x0b\x00" + struct.pack(">H", number), 1
+        naming.take(block(packet(client, SERVER, SYN, number), packet(client, SERVER, FIN | ACK, number + 1)), 0, 1)
+        naming.ready(all_there_is=True)
+        most = max(most, len(naming._endpoints), len(naming._last), len(naming._asked))
+    assert most <= 52
+    naming.take(block(packet(*stands, ACK, 2)), 0, 1)
+    assert naming._asked[max(naming._asked)].pair == len(naming._endpoints) - 1, "the one that stands is asked for again"
+
+
+def test_connections_that_stand_are_kept(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirewitness.analyser.capture.workload_naming.PAIRS_TO_KEEP", 50)
+    for number in range(200):
+        client = b"\x0b\x00" + struct.pack(">H", number), 1
+        flags = (SYN, FIN | ACK) if number % 2 else (SYN, ACK)
+        naming.take(block(*(packet(client, SERVER, one, number) for one in flags)), 0, 1)
+        naming.ready(all_there_is=True)
+    assert len(naming._last) == 200
 
 
 def test_without_the_other_process_packets_go_on(naming: Naming) -> None:
