@@ -87,11 +87,11 @@ CASES = {
     "paho with a stranger's": Case("paho", MQTT_MUTUAL, CA | STRANGE, MUTUAL, "refuses the certificate"),
     "librdkafka that trusts others": Case("rdkafka", SSL_PORT, {"ca": "$other"}, FAILED, "unknown_ca"),
     "Java that trusts others": Case(
-        "java", SSL_PORT, JAVA | {"ssl_truststore_location": "$other"}, FAILED, "the alert is encrypted"
+        "java", SSL_PORT, JAVA | {"ssl_truststore_location": "$other"}, FAILED, "The alert is encrypted"
     ),
     "paho that trusts others": Case("paho", MQTT_TLS, {"ca": "$other"}, FAILED, "unknown_ca"),
     "librdkafka, expired": Case("rdkafka", EXPIRED_PORT, CA, EXPIRED, "alert certificate_expired"),
-    "Java, expired": Case("java", EXPIRED_PORT, JAVA, FAILED, "the alert is encrypted"),
+    "Java, expired": Case("java", EXPIRED_PORT, JAVA, FAILED, "The alert is encrypted"),
     "OpenSSL, expired, 1.2": Case("handshake", EXPIRED_PORT, CA | V12, EXPIRED, "CN=broker1.lab,O=Example, ended at"),
     "another name, 1.2": Case(
         "handshake",

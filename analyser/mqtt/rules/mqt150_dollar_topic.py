@@ -87,8 +87,7 @@ def _finding(sent: list[Row], past: list[Row]) -> Finding:
     first, last = sent[0], sent[-1]
     topic = printable(last["topic"], 80)
     whom = [
-        f"{printable(row['matching_filter'], 40)} of "
-        f"{who_is(row['client_id'], row['client_address'], most=MAX_NAME)}"
+        f"{printable(row['matching_filter'], 40)} of {who_is(row['client_id'], row['client_address'], most=MAX_NAME)}"
         for row in past
     ]
     return RULE.finding(

@@ -111,7 +111,9 @@ def test_connections_that_are_over_are_forgotten(naming: Naming, monkeypatch: py
         most = max(most, len(naming._endpoints), len(naming._last), len(naming._asked))
     assert most <= 52
     naming.take(block(packet(*stands, ACK, 2)), 0, 1)
-    assert naming._asked[max(naming._asked)].pair == len(naming._endpoints) - 1, "the one that stands is asked for again"
+    assert naming._asked[max(naming._asked)].pair == len(naming._endpoints) - 1, (
+        "the one that stands is asked for again"
+    )
 
 
 def test_connections_that_stand_are_kept(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
