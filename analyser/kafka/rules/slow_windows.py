@@ -10,13 +10,12 @@ from statistics import median
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.engine.rules.broker_clients import PREFIXES
 from wirewitness.analyser.engine.rules.frame_rows import Row
 from wirewitness.analyser.kafka.rules.stalls import Silence, client_of
 
 # A pause of a moment delays many requests at once: late ones must come in so many different seconds of a window.
 _SECONDS = 3
-# Client ids of brokers: what they ask each other.
-_AMONG_BROKERS = ("broker-", "raft-client-", "node-")
 
 # The way of a larger answer takes time.
 MOST_ANSWER_BYTES = 1 << 16
@@ -144,7 +143,7 @@ def _is_throttled(row: Row, connections: Connections) -> bool:
 
 
 def _is_of_a_broker(row: Row) -> bool:
-    return str(row["client_id"]).startswith(_AMONG_BROKERS)
+    return str(row["client_id"]).startswith(PREFIXES)
 
 
 def _windows(rows: Sequence[Row], limits: Limits, connections: Connections | None = None) -> Iterator[Window]:

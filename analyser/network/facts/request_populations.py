@@ -15,9 +15,11 @@ from wirewitness.analyser.engine.outliers.populations import (
     same,
 )
 from wirewitness.analyser.engine.rules.benign_errors import EVERYDAY
+from wirewitness.analyser.engine.rules.broker_clients import IS_OF_A_BROKER
 from wirewitness.analyser.tables.queries import IS_TIMED, literal
 
 _OPERATION = f"protocol, cluster_id, operation, {CLIENT}"
+_LIKES = f"concat_ws(' ', protocol, operation, case when {IS_OF_A_BROKER} then 'of brokers' end)"
 # Programs that make what is there already go on.
 _THERE_ALREADY = "(protocol = 'kafka' and error_code = 36)"
 _EVERYDAY = _THERE_ALREADY + "".join(
@@ -27,19 +29,17 @@ _EVERYDAY = _THERE_ALREADY + "".join(
     for one in EVERYDAY
 )
 _IS_ERROR = f"status = 'error' and not coalesce({_EVERYDAY}, false)"
-# What administrators ask for; what programs make when they start (CreateTopics, createIndexes) is left out.
+# What MongoDB's administrators ask for; what programs make when they start (createIndexes) is left out, and Kafka's
+# requests are told by KAF309.
 ADMIN_OPERATIONS = (
-    "DeleteTopics", "DeleteRecords", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "DeleteGroups",
-    "OffsetDelete", "ElectLeaders", "AlterPartitionReassignments", "AlterReplicaLogDirs", "AlterClientQuotas",
-    "AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "UpdateFeatures", "UnregisterBroker", "drop",
-    "dropDatabase", "dropIndexes", "renameCollection", "collMod", "compact", "killOp", "setParameter",
+    "drop", "dropDatabase", "dropIndexes", "renameCollection", "collMod", "compact", "killOp", "setParameter",
     "replSetStepDown", "replSetReconfig", "shutdown", "fsync", "convertToCapped", "setFeatureCompatibilityVersion",
 )  # fmt: skip
 # Requests that programs repeat by a clock of their own, and what only tells that somebody is there.
 _PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
 
 _BY_OPERATION = f"""
-    select protocol || ' ' || operation as likes, {_OPERATION}, median(latency_ms) filter ({IS_TIMED}) as median_ms,
+    select {_LIKES} as likes, {_OPERATION}, median(latency_ms) filter ({IS_TIMED}) as median_ms,
            quantile_cont(latency_ms, 0.99) filter ({IS_TIMED}) as slowest_ms, 0 as none,
            coalesce(sum(throttle_time_ms), 0) as throttled_ms, median(request_bytes) as asked_bytes,
            case when count(*) >= 20 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 5e9
@@ -110,7 +110,7 @@ _PACE = f"""
         from (select *, (epoch_ns(ts) - lag(epoch_ns(ts)) over (partition by {_OPERATION} order by ts)) / 1e6 as gap_ms
               from exchanges semi join silent using (protocol, operation, {CLIENT}))
         group by protocol, operation, {CLIENT})
-    select protocol || ' ' || operation as likes, * from silent join gaps using (protocol, operation, {CLIENT})
+    select {_LIKES} as likes, * from silent join gaps using (protocol, operation, {CLIENT})
     where longest_ms < 20 * gap_ms"""
 
 _GROWING = f"""

@@ -104,6 +104,7 @@ CASES: dict[str, tuple[Rows, str]] = {
         "rate: Client c4 at a sends 600 Fetch a minute; usual 60 (4 others).",
     ),
     "twice as often": (requests([1, 1, 1, 1, 0.5]), ""),
+    "a broker that follows more often": (requests([1, 1, 1, 1, 0.1], client_id="broker-2-fetcher-0"), ""),
     "larger requests than others": (
         requests([1] * 5, request_bytes=9_000),
         "request size: Client c4 at a: Fetch of 9,000 bytes, median; usual 100 bytes (4 others).",
@@ -124,9 +125,10 @@ CASES: dict[str, tuple[Rows, str]] = {
     ),
     "messages in two": (pieces(260), ""),
     "an act of an administrator": (
-        {"exchanges": [exchange(1, "c", "DeleteTopics", 1, protocol="kafka")]},
-        "administration: Client c at a sent 1 DeleteTopics.",
+        {"exchanges": [exchange(1, "c", "dropDatabase", 1, protocol="mongo")]},
+        "administration: Client c at a sent 1 dropDatabase.",
     ),
+    "one of Kafka's, which KAF309 tells": ({"exchanges": [exchange(1, "c", "DeleteTopics", 1, protocol="kafka")]}, ""),
     "an index made at the start": ({"exchanges": [exchange(1, "c", "createIndexes", 1, protocol="mongo")]}, ""),
 }  # fmt: skip
 
