@@ -7,6 +7,8 @@ looked at one by one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,9 +18,18 @@ from wirewitness.analyser.tcp.tcp import MASK
 
 _HALF = 1 << 31
 
-# The furthest acknowledgement number (raw), the time of the last packet, the lowest hop limit (TTL), that of the last,
-# how many packets, the IP id of the last.
-Said = tuple[int, int, int, int, int, int]
+
+class Said(NamedTuple):
+    """The furthest acknowledgement number (raw), and how far the others are behind it at most; the time of the last
+    packet; the lowest hop limit (TTL), that of the last; how many packets; the IP id of the last."""
+
+    ack: int
+    ack_spread: int
+    last_ns: int
+    ttl_lowest: int
+    ttl_last: int
+    packets: int
+    ip_id: int
 
 
 def said_in(
@@ -34,9 +45,16 @@ def _said(batch: PacketBatch, rows: npt.NDArray[np.intp]) -> Said | None:
     if not len(rows):
         return None
     ack, ttl = batch.ack[rows], batch.ttl[rows]
-    furthest = (ack[0] + (((ack - ack[0] + _HALF) & MASK) - _HALF).max()) & MASK
-    last = int(batch.ts_ns[rows].max())
-    return int(furthest), last, int(ttl.min()), int(ttl[-1]), len(rows), int(batch.ip_id[rows[-1]])
+    ahead = ((ack - ack[0] + _HALF) & MASK) - _HALF
+    return Said(
+        ack=int((ack[0] + ahead.max()) & MASK),
+        ack_spread=int(ahead.max() - ahead.min()),
+        last_ns=int(batch.ts_ns[rows].max()),
+        ttl_lowest=int(ttl.min()),
+        ttl_last=int(ttl[-1]),
+        packets=len(rows),
+        ip_id=int(batch.ip_id[rows[-1]]),
+    )
 
 
 def said_by_side(
@@ -56,12 +74,14 @@ def said_by_side(
             ends = np.append(firsts[1:], len(own))
             base = np.repeat(ack[firsts], ends - firsts)
             ahead = ((ack - base + _HALF) & MASK) - _HALF
-            furthest = (ack[firsts] + np.maximum.reduceat(ahead, firsts)) & MASK
+            furthest = np.maximum.reduceat(ahead, firsts)
+            spread = furthest - np.minimum.reduceat(ahead, firsts)
             last_ns = np.maximum.reduceat(ts_ns[own], firsts)
             hops = ttl[own]
             lowest, last = np.minimum.reduceat(hops, firsts), hops[ends - 1]
-            columns = (furthest, last_ns, lowest, last, ends - firsts, batch.ip_id[rows[own[ends - 1]]])
-            told = zip(*(column.tolist() for column in columns), strict=True)
+            acked = (ack[firsts] + furthest) & MASK
+            columns = (acked, spread, last_ns, lowest, last, ends - firsts, batch.ip_id[rows[own[ends - 1]]])
+            told = map(Said._make, zip(*(column.tolist() for column in columns), strict=True))
             said = dict(zip(number[firsts].tolist(), told, strict=True))
         found.append(said)
     return found[0], found[1]

@@ -254,7 +254,7 @@ class FlowTable:
                 else:
                     runs = ready.get(number, NO_RUNS)
                     by_side = (said[0].get(number), said[1].get(number))
-                    if flow is not None and continues(flow, runs, int(columns.now_ns[rows[-1]])):
+                    if flow is not None and continues(flow, runs, by_side, int(columns.now_ns[rows[-1]])):
                         take_together(flow, stretch, rows, runs, columns, by_side)
                     else:
                         flow = self._until_continued(flow, stretch, rows, runs, columns, by_side)
@@ -398,8 +398,9 @@ class FlowTable:
         while taken < count:
             if taken and flow is not None and flow.settled:
                 rest, left = columns.part(stretch, runs, rows, taken, count)
-                if continues(flow, left, now_ns):
-                    take_together(flow, rest, rows[taken:], left, columns, columns.said(rows[taken:]))
+                told = columns.said(rows[taken:])
+                if continues(flow, left, told, now_ns):
+                    take_together(flow, rest, rows[taken:], left, columns, told)
                     return flow
             until = min(taken + MOST, count)
             if flow is not None and until - taken >= LEAST:

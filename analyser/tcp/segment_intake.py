@@ -95,10 +95,10 @@ def is_new(end: int, seq: int) -> bool:
     return behind == 0 or behind >= 1 << 31
 
 
-def continues(flow: Flow, runs: Runs, now_ns: int) -> bool:
+def continues(flow: Flow, runs: Runs, said: tuple[Said | None, Said | None], now_ns: int) -> bool:
     """True when every run continues its stream and nothing else can come of these packets.
 
-    now_ns: the capture's clock behind them.
+    said: what the high and the low endpoint said in them. now_ns: the capture's clock behind them.
     """
     if flow.closed_ts_ns is not None and (any(runs) or now_ns - flow.closed_ts_ns > LINGER_NS):
         return False
@@ -106,6 +106,9 @@ def continues(flow: Flow, runs: Runs, now_ns: int) -> bool:
         return False
     for half, own in zip(flow.halves, runs, strict=True):
         if own and not (len(own) == 1 and half.started and half.next_seq & MASK == own[0].seq):
+            return False
+    for receiver, told in zip(reversed(flow.halves), said, strict=True):
+        if told is not None and not receiver.confirm_alike(told.ack, told.ack_spread):
             return False
     return True
 
@@ -140,9 +143,9 @@ def count_together(
         flow.data_segments += sum([run.last - run.first for run in runs[from_low]])
         own = said[from_low]
         if own is not None:
-            flow.halves[1 - from_low].acknowledged(own[0])
-            half.heard(own[1])
-            half.hops(*own[2:])
+            flow.halves[1 - from_low].acknowledged(own.ack)
+            half.heard(own.last_ns)
+            half.hops(own.ttl_lowest, own.ttl_last, own.packets, own.ip_id)
         if half.first_seq is None or half.ttl is None:
             first = columns.first_of(rows, from_low)
             if first is not None:

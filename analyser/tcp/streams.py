@@ -25,6 +25,8 @@ HISTORY_SEGMENTS = 32
 PENDING_BYTES = 256
 _SEQ = attrgetter("seq")
 _HALF = 1 << 31
+# No window is larger (RFC 7323, 2.3): what confirms bytes further off than this is no acknowledgement of this stream.
+_ACK_REACH = 1 << 30
 # So long a gap may stay open that the receiver says is none.
 PATIENCE_NS = 1_000_000_000
 # So many times as many packets may pass before a gap is given up of which nobody says that it is none.
@@ -212,11 +214,19 @@ class Half:
         self.fin_seq = self.unwrap(seq) if self.started else seq
 
     def acknowledged(self, ack: int) -> None:
-        """The receiver confirmed all bytes before `ack`."""
-        if self.started:
-            unwrapped = self.unwrap(ack)
+        """The receiver confirmed all bytes before `ack`, which counts for nothing where it is far off."""
+        unwrapped = self.unwrap(ack)
+        if self.started and abs(unwrapped - self.next_seq) < _ACK_REACH:
             self.acked = max(self.acked, unwrapped)
             self.confirmed = unwrapped if self.confirmed is None else max(self.confirmed, unwrapped)
+
+    def confirm_alike(self, furthest: int, spread: int) -> bool:
+        """Whether acknowledgements do together what they do one by one: all are near, so that the furthest one counts.
+
+        spread: how far the others are behind it at most. The stream may go on by less than half of the reach meanwhile.
+        """
+        ahead = self.unwrap(furthest) - self.next_seq
+        return not self.started or (spread - _ACK_REACH < ahead < _ACK_REACH >> 1 and spread < _ACK_REACH >> 1)
 
     def heard(self, ts_ns: int) -> None:
         """This side sent a packet."""
