@@ -29,13 +29,13 @@ _LABELS = {
     b"SERVER_TRAFFIC_SECRET_0": SERVER_TRAFFIC,
 }
 # A line with a secret; then what may stand there as well: later secrets follow from the first ones, exporters open
-# nothing, and QUIC is another protocol.
+# nothing, and QUIC is another protocol. Blanks are taken once: a line of them costs its length, not its square.
 _LINE = re.compile(
-    rb"^[ \t]*(?:(?P<label>" + b"|".join(_LABELS) + rb")"
+    rb"^[ \t]*+(?:(?P<label>" + b"|".join(_LABELS) + rb")"
     rb"[ \t]+(?P<id>[0-9a-fA-F]{64})[ \t]+(?P<secret>[0-9a-fA-F]{64,128})"
     rb"|RSA[ \t]+Session-ID:(?P<session>[0-9a-fA-F]{2,64})[ \t]+Master-Key:(?P<master>[0-9a-fA-F]{96})"
     rb"|(?P<other>(?:#|QUIC_|(?:CLIENT|SERVER)_TRAFFIC_SECRET_[1-9]|(?:EARLY_)?EXPORTER_SECRET|ECH_SECRET|ECH_CONFIG"
-    rb"|RSA[ \t]+Session-ID:[ \t])[^\n]*)?)[ \t]*\r?$",
+    rb"|RSA[ \t]+Session-ID:[ \t])[^\n]*)?)[ \t]*+\r?$",
     re.MULTILINE,
 )
 _MASTER_BYTES = 48

@@ -150,3 +150,9 @@ def test_a_ring_goes_to_another_one_and_to_no_file() -> None:
         pickle.dumps(ring)
     assert MASTER_SECRET.hex() not in repr(ring)
     assert str(MASTER_SECRET) not in repr(ring)
+
+
+def test_a_line_of_blanks_costs_its_length() -> None:
+    """At the square of its length it would take an hour."""
+    _, reader = read(b" " * (1 << 20) + b"x\n" + b" " * (1 << 20) + b"\n", cut=1 << 22)
+    assert (reader.secrets, reader.damaged) == (0, 1)
