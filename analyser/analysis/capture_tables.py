@@ -19,7 +19,7 @@ from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, ahe
 from wirewitness.analyser.analysis.stored_tables import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, told
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
@@ -84,7 +84,7 @@ class CaptureTables:
         self._finished: set[str] = set()
         # Tables of a stage of which another one read the rows as they are before that.
         self._raw: dict[str, Kept] = {}
-        self.views = Views(decoded.store.folder)
+        self.views = Views(decoded.store.folder, self.decoded_rows)
         self._helpers = helpers
         # Deals shards of stages out while findings are looked for.
         self.dealer: Dealer | None = None
@@ -261,7 +261,7 @@ class CaptureTables:
                 if isinstance(old := held[name], Path):
                     old.unlink()
         except Exception as error:
-            self._without(stage, without, caught(error))
+            self._without(stage, without, error)
         pa.default_memory_pool().release_unused()
 
     def _as_decoded(self, name: str, known: Lookups) -> Kept:
@@ -272,10 +272,10 @@ class CaptureTables:
         self._let_go(name)
         return made
 
-    def _without(self, stage: Stage, rows: Mapping[str, Kept], kind: str) -> None:
+    def _without(self, stage: Stage, rows: Mapping[str, Kept], why: Exception) -> None:
         """A stage failed: its tables hold these rows, without what others would have told."""
         rest = "what they would know from other rows is left out"
-        self.faults.append(sentence(kind, f"the context of {', '.join(stage.makes)}", rest))
+        self.faults.append(told(why, f"the context of {', '.join(stage.makes)}", rest))
         self._by_stages.difference_update(stage.makes)
         for name in stage.makes:
             self.views.drop(name)
@@ -310,7 +310,7 @@ class CaptureTables:
         try:
             rows = lines(self.con, every, questions())
         except Exception as error:
-            self.faults.append(sentence(caught(error), "what stands out", "no line is told"))
+            self.faults.append(told(error, "what stands out", "no line is told"))
             rows = arrow_schema("stands_out").empty_table()
         self.views.register("stands_out", rows)
         self._finished.add("stands_out")
@@ -327,7 +327,7 @@ class CaptureTables:
                 self.ensure(name)
             return named_findings(self.con, findings, asked)
         except Exception as error:
-            self.faults.append(sentence(caught(error), "who the clients of findings are", "nobody is named in them"))
+            self.faults.append(told(error, "who the clients of findings are", "nobody is named in them"))
             return findings
 
     def _end_helpers(self) -> None:

@@ -23,7 +23,7 @@ from wirewitness.analyser.analysis.build import (
 )
 from wirewitness.analyser.analysis.covered import covered
 from wirewitness.analyser.base import compute as pc
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, file_label
@@ -122,7 +122,7 @@ class DecodedRows:
             for batch in self._beside(self._decoded.store.tables[name].batches()):
                 yield from self._finished(name, batch, known, columns, coder)
         except Exception as error:
-            self._faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
+            self._faults.append(told(error, f"rows of {name}", "the rest of them is left out"))
 
     def _finished(
         self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None, coder: Coder | None
@@ -138,7 +138,7 @@ class DecodedRows:
                 yield finished if columns is None else finished.select(columns)
             except Exception as error:
                 rest = f"left out: {count(piece.num_rows, 'row')}"
-                self._faults.append(sentence(caught(error), f"columns of {name}", rest))
+                self._faults.append(told(error, f"columns of {name}", rest))
 
     def _joined_with_logs(self, connect: Callable[[], duckdb.DuckDBPyConnection], flows: pa.Table) -> pa.Table:
         """The flows, when it is known what logs and captures tell twice."""

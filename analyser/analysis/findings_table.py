@@ -18,7 +18,7 @@ from wirewitness.analyser.analysis.all_rules import RULES, run_rules
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
 from wirewitness.analyser.analysis.processes.shared_tables import Shown
 from wirewitness.analyser.analysis.views import Views
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES
@@ -81,7 +81,7 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
         try:
             return _dealt(tables, turns, helpers)
         except Exception as error:
-            tables.faults.append(sentence(caught(error), "what deals rules out", "one process runs all of them"))
+            tables.faults.append(told(error, "what deals rules out", "one process runs all of them"))
         finally:
             tables.dealer = None
     helpers.end()
@@ -128,7 +128,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
             tables.ensure(name)
 
     views = tables.views
-    dealing = RuleDealing(helpers, views.folder, tables.names, meanwhile)
+    dealing = RuleDealing(helpers, views.folder, tables.names, views.temporary_bytes, meanwhile)
     tables.dealer = dealing.stages
     ready: set[str] = set()
     filled: set[str] = set()

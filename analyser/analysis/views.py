@@ -24,14 +24,20 @@ if TYPE_CHECKING:
     import duckdb
 
 
+# What queries over a capture may spill: some fifty times what captures of a million messages need.
+TEMPORARY_BYTES, TEMPORARY_BYTES_OF_ROW = 1 << 30, 1 << 10
+
+
 class Views:
     """The views of one analysis.
 
     folder: has the files. rows: how many a table has, of tables of which that is known without asking.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, decoded_rows: int) -> None:
+        """decoded_rows: by which what queries may spill is bounded."""
         self.folder = folder
+        self.temporary_bytes = TEMPORARY_BYTES + TEMPORARY_BYTES_OF_ROW * decoded_rows
         self.rows: dict[str, int] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._tables: dict[str, pa.Table] = {}
@@ -41,7 +47,9 @@ class Views:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
         if self._connection is None:
-            self._connection = open_connection(self.folder, memory=CAPTURE_MEMORY, threads=1)
+            self._connection = open_connection(
+                self.folder, memory=CAPTURE_MEMORY, threads=1, temporary_bytes=self.temporary_bytes
+            )
             for name, table in self._tables.items():
                 show_rows(self._connection, name, table)
         return self._connection

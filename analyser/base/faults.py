@@ -1,7 +1,7 @@
 """Faults of our own: what becomes of an exception that no input should be able to cause.
 
 In: the exception. Out: its kind; where it came up, the rest goes on and a remark with CODE says what is left out,
-without a byte of what was read.
+without a byte of what was read. What a limit of memory or of temporary files ended is no fault, and is told as such.
 
 The environment variable FAULTS says what else happens: `raise` lets the exception through, as the project's tests do;
 `trace` writes its trace to standard error, as --debug does. It goes along to processes that help.
@@ -10,6 +10,7 @@ What exceptions quote may be a stranger's secret: it is left out of traces too.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -26,6 +27,8 @@ DUCKDB_INTERRUPTED = "Query interrupted"
 # From a quotation mark to the next of its kind, or to the end; no apostrophe within a word is one.
 _QUOTED = re.compile(r"""(?<!\w)b?(['"])(?:(?!\1)[^\\]|\\.)*+(?:\1|$)""", re.DOTALL)
 _MESSAGE_CHARACTERS = 500
+_LIMIT = "a limit is reached"
+_NO_SPACE = "no space for temporary files (TMPDIR says where they lie)"
 PLEASE = "please report it, with the trace that --debug shows"
 
 
@@ -63,6 +66,28 @@ def trace_lines(error: BaseException) -> Iterator[str]:
 def sentence(kind: str, what: str, rest: str) -> str:
     """What people read. what: where it came up; rest: what that costs them."""
     return f"a fault of wirewitness itself, {kind} in {what}: {rest}; {PLEASE}"
+
+
+def told(error: Exception, what: str, rest: str) -> str:
+    """`sentence` of a fault; of a limit that `is_of_a_limit` knows, what it was. Every fault comes through here."""
+    why = _limit(error)
+    return sentence(caught(error), what, rest) if why is None else f"{_LIMIT}, {why}, by {what}: {rest}"
+
+
+def is_of_a_limit(text: str) -> bool:
+    """Does this sentence of `told` tell a limit that was reached, not a fault of our own?"""
+    return text.startswith(_LIMIT)
+
+
+def _limit(error: Exception) -> str | None:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _NO_SPACE
+    kind, text = type(error).__name__, str(error)
+    if kind == "IOException" and "No space left on device" in text:  # DuckDB's, which is not imported here
+        return _NO_SPACE
+    if kind != "OutOfMemoryException":
+        return _limit(error.__cause__) if isinstance(error.__cause__, Exception) else None
+    return "temporary files of a query" if "max_temp_directory_size" in text else "memory of a query"
 
 
 def counted(text: str, times: int) -> str:

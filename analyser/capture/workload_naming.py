@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.capture.endpoints import EndpointTable
 from wirewitness.analyser.capture.fragments import Fragments
 from wirewitness.analyser.capture.limits import CaptureLimits
@@ -140,7 +140,7 @@ class Naming:
         except Exception as error:  # capturing goes on
             held.forget()
             self.failed = True
-            self._stop(sentence(caught(error), "looking for connections", "owners of them are not told any more"))
+            self._stop(told(error, "looking for connections", "owners of them are not told any more"))
 
     def hear(self) -> None:
         """Take the answers that are there, and send what is asked."""

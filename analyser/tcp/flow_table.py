@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, told
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import EndpointTable, PacketBatch
 from wirewitness.analyser.tcp.acks import Said, said_by_side
@@ -284,7 +284,7 @@ class FlowTable:
         self._consume(flow)
 
     def _fault(self, error: Exception, what: str, rest: str) -> Note:
-        return Note(CODE, sentence(caught(error), what, rest), 0, self.now_ns, None, "error", "undecoded")
+        return Note(CODE, told(error, what, rest), 0, self.now_ns, None, "error", "undecoded")
 
     def _given_up(self, pair: int, error: Exception) -> None:
         """A fault of our own came up at the pair's flow: it ends here, and what follows is read as another."""

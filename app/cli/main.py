@@ -54,7 +54,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 done; 1 done and --fail-on met, or an expectation failed; 2 wrong usage, or no input could "
-    "be read; 3 some inputs could not be read; 70 a fault of wirewitness, and a line says what is missing; 130 "
+    "be read; 3 some inputs could not be read, or a limit left a table out; 70 a fault of wirewitness, and a line "
+    "says what is missing; 130 "
     "interrupted by Ctrl-C.",
 )
 @click.option(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.analyser.base.faults import is_of_a_limit
 from wirewitness.app.shared.failure import CallerError, Status, complain, say
 from wirewitness.app.shared.options import read_options
 
@@ -54,13 +55,15 @@ def check_standard_input(captures: Sequence[str], named: str = "-") -> None:
 
 
 def status_of(analysis: Analysis) -> Status:
-    """DONE, SOME_INPUT_UNREAD, or OWN_FAULT where anything broke on the way: a line says what the output lacks."""
-    for failure in analysis.failures:
-        complain_of_failure(failure)
+    """DONE; SOME_INPUT_UNREAD where an input was not read, or a table not made within limits; OWN_FAULT where anything
+    broke on the way. A line says what the output lacks."""
+    for line in dict.fromkeys(map(_failure_line, analysis.failures)):
+        complain(line)
     complain_of_faults(analysis.faults)
-    if analysis.faults or any(failure.is_own_fault for failure in analysis.failures):
+    limits = [text for text in analysis.faults if is_of_a_limit(text)]
+    if len(limits) < len(analysis.faults) or any(failure.is_own_fault for failure in analysis.failures):
         return Status.OWN_FAULT
-    return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
+    return Status.SOME_INPUT_UNREAD if limits or analysis.unread else Status.DONE
 
 
 def complain_of_faults(faults: Sequence[str]) -> None:
@@ -68,20 +71,23 @@ def complain_of_faults(faults: Sequence[str]) -> None:
     for fault in faults[:_FAULTS_SHOWN]:
         complain(fault)
     if len(faults) > _FAULTS_SHOWN:
-        complain(f"{len(faults) - _FAULTS_SHOWN:,} more faults of wirewitness itself")
+        complain(f"{len(faults) - _FAULTS_SHOWN:,} more of these")
 
 
 def complain_of_failure(failure: Failure) -> None:
     """Says what a rule could not look at."""
+    complain(_failure_line(failure))
+
+
+def _failure_line(failure: Failure) -> str:
     from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.engine.rules.findings import subject_text
     from wirewitness.analyser.engine.rules.limits import NotLookedAt
 
     if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(RULES[failure.code].partition_by, failure.key, strict=False)))
-        complain(f"detector {failure.code} did not evaluate {about or failure.error.what}: {failure.error}")
-    else:
-        complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
+        return f"detector {failure.code} did not evaluate {about or failure.error.what}: {failure.error}"
+    return f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}"
 
 
 def report_inputs(analysis: Analysis, *, quiet: bool) -> None:

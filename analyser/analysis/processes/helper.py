@@ -94,7 +94,8 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
         def connect(name: str) -> DuckDBPyConnection:
             (folder := Path(own, name)).mkdir(exist_ok=True)
-            return open_connection(folder, (begin.folder,), memory=HELPER_MEMORY, threads=1)
+            most = begin.temporary_bytes
+            return open_connection(folder, (begin.folder,), memory=HELPER_MEMORY, threads=1, temporary_bytes=most)
 
         con = connect("rules")
         maker = ShardMaker(partial(connect, "shares"), area, begin.folder, begin.telling)

@@ -21,7 +21,7 @@ class Begin:
 
     folder: holds the files of tables, and its own ones while it runs. tables: a descriptor of the memory with tables.
     queue: a descriptor to take numbers of rules from, `first` one for those of shards, which go before; `telling` one
-    to tell shards that are made. names: all tables that there are.
+    to tell shards that are made. names: all tables that there are. temporary_bytes: what its queries may spill.
     """
 
     folder: Path
@@ -30,6 +30,7 @@ class Begin:
     first: int
     telling: int
     names: tuple[str, ...]
+    temporary_bytes: int
 
 
 class Offer(NamedTuple):

@@ -29,7 +29,7 @@ from wirewitness.analyser.analysis.processes.messages import (
 )
 from wirewitness.analyser.analysis.processes.queue import give, take, taken
 from wirewitness.analyser.analysis.processes.shared_tables import SharedTables, Shown
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.shard import ShardFailed
@@ -119,7 +119,8 @@ _WORK = "ran rules"
 class RuleDealing:
     """What is offered so far. helpers: as many as are asked; whoever has this ends them.
 
-    names: all tables that there are. meanwhile: see `StageDealing`.
+    names: all tables that there are. temporary_bytes: what queries of a helper may spill. meanwhile: see
+    `StageDealing`.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class RuleDealing:
         helpers: Helpers,
         folder: Path,
         names: Sequence[str],
+        temporary_bytes: int,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._helpers = helpers
@@ -138,7 +140,8 @@ class RuleDealing:
         self.helped: list[str] = []
         self._shown: dict[str, Shown] = {}
         self.stages = StageDealing(helpers, folder, self._tables, self._shown, self._tell, meanwhile)
-        self._tell(Begin(folder, helpers.tables, helpers.taking, helpers.taking_first, helpers.telling, tuple(names)))
+        queues = helpers.taking, helpers.taking_first, helpers.telling
+        self._tell(Begin(folder, helpers.tables, *queues, tuple(names), temporary_bytes))
 
     def put(self, name: str, rows: pa.Table) -> tuple[Shown, pa.Table]:
         """Lay rows where all see them; where, and the rows that lie there."""
@@ -169,7 +172,7 @@ class RuleDealing:
                 found.update(heard)
                 self.helped += heard
             except ShardFailed as error:
-                faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
+                faults.append(told(error, "a process that ran rules", "its rules ran in another one"))
         every = [one for some in self._offered for one in some]
         missing = [one for one in every if one.code not in found]
         found.update(run(range(len(missing)), [[one] for one in missing]))

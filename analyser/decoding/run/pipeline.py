@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.base.collector import collector_paused
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, told
 from wirewitness.analyser.base.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import (
@@ -292,9 +292,7 @@ class Pipeline:
             except ShardFailed:
                 raise
             except Exception as error:
-                text = sentence(
-                    caught(error), "what reads captures", f"what follows packet {stats.packets} is not read"
-                )
+                text = told(error, "what reads captures", f"what follows packet {stats.packets} is not read")
                 stats.remarks.append(Remark("error", CODE, text, None, 0))
             result.captures.append(stats)
             packets_before += stats.packets
@@ -375,7 +373,7 @@ class Pipeline:
             try:
                 kind.read_together(decoders, self._sink)
             except Exception as error:  # of our own: each reads what it left by itself
-                text = sentence(caught(error), "what reads messages together", "they are read one by one")
+                text = told(error, "what reads messages together", "they are read one by one")
                 tell_of_no_flow(text, self._flows.now_ns, self._sink, "bug")
                 self._store.mark(NO_FLOW)
         for flow in leaving.values():

@@ -13,7 +13,7 @@ from typing import IO, Any
 from pyarrow import feather
 
 from wirewitness.analyser.base.collector import collector_paused
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, told
 from wirewitness.analyser.capture.model import Remark
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.run.child import Done, NewKeys, NextFile, NoMore, ShardJob, ShardResult
@@ -88,7 +88,7 @@ class ShardReader:
         except Exception as error:  # as in a process that reads alone
             self._gave_up = True
             rest = f"what follows packet {int(own.batch.packet[0]) - 1} is not read of some connections"
-            text = sentence(caught(error), "what reads captures", rest)
+            text = told(error, "what reads captures", rest)
             self._remarks.append((self._file, Remark("error", CODE, text, None, 0)))
 
 

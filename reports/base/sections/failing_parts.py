@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.capture import CaptureError
 from wirewitness.reports.base.formats.document import Paragraph, Section
 
@@ -22,7 +22,7 @@ def part(what: str, make: Callable[[], Made], instead: Callable[[str], Made]) ->
     except CaptureError:  # rows of a dataset that cannot be read: the caller's to mend
         raise
     except Exception as error:
-        return instead(sentence(caught(error), what, "this part is left out"))
+        return instead(told(error, what, "this part is left out"))
 
 
 def left_out(text: str) -> list[Section]:

@@ -29,14 +29,14 @@ def _in_file(views: Views, *cursors: int) -> Kept:
 
 
 def test_rows_from_before_the_connection_are_there(tmp_path: Path) -> None:
-    views = Views(tmp_path)
+    views = Views(tmp_path, 0)
     views.register(NAME, _rows(1, 2))
     assert _shown(views) == [1, 2]
 
 
 @pytest.mark.parametrize("first_in_memory", [True, False])
 def test_the_last_rows_are_shown(tmp_path: Path, first_in_memory: bool) -> None:
-    views = Views(tmp_path)
+    views = Views(tmp_path, 0)
     turns = [lambda: views.register(NAME, _rows(1)), lambda: views.show(NAME, _in_file(views, 2, 3))]
     for turn in turns if first_in_memory else turns[::-1]:
         turn()
@@ -48,7 +48,7 @@ def test_the_last_rows_are_shown(tmp_path: Path, first_in_memory: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["VIEW", "TABLE"])
 def test_what_a_stage_made_is_dropped(tmp_path: Path, kind: str) -> None:
-    views = Views(tmp_path)
+    views = Views(tmp_path, 0)
     views.con.execute(f"CREATE TEMP {kind} {NAME} AS SELECT 1::BIGINT AS cursor_id")
     views.drop(NAME)
     views.drop(NAME)
@@ -57,7 +57,7 @@ def test_what_a_stage_made_is_dropped(tmp_path: Path, kind: str) -> None:
 
 
 def test_rows_that_a_view_makes_are_kept(tmp_path: Path) -> None:
-    views = Views(tmp_path)
+    views = Views(tmp_path, 0)
     made = f"SELECT * REPLACE (7::BIGINT AS cursor_id) FROM (SELECT {null_columns(NAME)})"
     views.con.execute(f"CREATE TEMP VIEW {NAME} AS {made}")
     held = views.held(NAME)

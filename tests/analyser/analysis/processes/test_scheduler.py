@@ -348,7 +348,7 @@ def test_a_process_ends_when_nobody_hears_it(small: Path) -> None:
     """As when the one that started it is gone: its pipes are closed then."""
     with read(small, 2) as analysis:
         helpers = analysis._source._helpers  # type: ignore[attr-defined]
-        RuleDealing(helpers, analysis._source.folder, ["flows"], []).offer((), ())  # type: ignore[attr-defined]
+        RuleDealing(helpers, analysis._source.folder, ["flows"], 1 << 30).offer((), ())  # type: ignore[attr-defined]
         (child,) = helpers.children
         child.stdout.close()
         helpers.no_more()
