@@ -81,7 +81,9 @@ class Inflate(Extension):
         self._inflater = None if fin and self._forgets else inflater
         limits = self._limits
         self._taken += len(data)
-        allowed = limits.usual_compression_ratio * self._taken + limits.decompression_slack_bytes - self._given
+        beyond = self._beyond
+        slack = min(limits.decompression_slack_bytes - beyond, limits.decompression_slack.left)
+        allowed = max(limits.usual_compression_ratio * self._taken - self._given, 0) + slack
         most = max(min(limits.max_decompressed_bytes, allowed), 1)
         try:
             found = inflater.decompress(data, most)
@@ -89,9 +91,15 @@ class Inflate(Extension):
             self._fail(f"it cannot be decompressed: {error}")
             return b""
         self._given += len(found)
+        limits.decompression_slack.spend(max(self._beyond - beyond, 0))
         if inflater.unconsumed_tail:
             self._fail(f"it gives more than {most} bytes")
         return found
+
+    @property
+    def _beyond(self) -> int:
+        """How much more it gave than is usual."""
+        return max(self._given - self._limits.usual_compression_ratio * self._taken, 0)
 
     def _fail(self, text: str) -> None:
         self.failure = text

@@ -64,12 +64,14 @@ class Allowance:
     def limit(self, compressed_bytes: int) -> int:
         """Most bytes that this much compressed data may become, at least 1."""
         usual = compressed_bytes * self._limits.usual_compression_ratio
-        return max(1, min(self._limits.max_decompressed_bytes, usual + self._slack_bytes))
+        slack = min(self._slack_bytes, self._limits.decompression_slack.left)
+        return max(1, min(self._limits.max_decompressed_bytes, usual + slack))
 
     def spend(self, compressed_bytes: int, given_bytes: int) -> None:
         """It became this much."""
-        beyond = given_bytes - compressed_bytes * self._limits.usual_compression_ratio
-        self._slack_bytes = max(0, self._slack_bytes - max(0, beyond))
+        beyond = max(0, given_bytes - compressed_bytes * self._limits.usual_compression_ratio)
+        self._slack_bytes = max(0, self._slack_bytes - beyond)
+        self._limits.decompression_slack.spend(beyond)
 
 
 class Stream(NamedTuple):

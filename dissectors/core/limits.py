@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from wirewitness.dissectors.core.pool import Pool
+
 MIB = 1 << 20
 
 
@@ -88,6 +90,9 @@ class Limits:
     max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
         all that is beyond together the slack, so that a capture of bombs takes a time that its size bounds.
+    decompression_slack_of_all_bytes: the slack of all flows together.
+    max_tls_tries_of_all_bytes: of TLS records that are tried with keys in vain, all flows together, beyond eight times
+        the bytes that came.
     max_records_per_batch: records decoded of one batch.
     max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets; with
         payload, documents of MongoDB requests that wait for a reply.
@@ -129,6 +134,8 @@ class Limits:
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100
     decompression_slack_bytes: int = 256 * MIB
+    decompression_slack_of_all_bytes: int = 1024 * MIB
+    max_tls_tries_of_all_bytes: int = 512 * MIB
     max_records_per_batch: int = 500_000
     max_held_records_bytes: int = 32 * MIB
     max_logged_connections: int = 20_000
@@ -143,3 +150,10 @@ class Limits:
     max_expert_infos: int = 100
     max_tcp_waits: int = 1000
     max_tcp_remarks: int = 50
+    decompression_slack: Pool = field(init=False, repr=False, compare=False)
+    tls_tries: Pool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """What all flows share: so these are the limits of one run."""
+        object.__setattr__(self, "decompression_slack", Pool(self.decompression_slack_of_all_bytes))
+        object.__setattr__(self, "tls_tries", Pool(self.max_tls_tries_of_all_bytes))

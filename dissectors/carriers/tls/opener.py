@@ -16,6 +16,7 @@ from wirewitness.dissectors.carriers.tls.schedule import DATA, Schedule
 from wirewitness.dissectors.carriers.tls.search import MOST_RECORD_BYTES
 from wirewitness.dissectors.carriers.tls.suites import Suite
 from wirewitness.dissectors.core.carrier import Carried
+from wirewitness.dissectors.core.pool import Pool
 
 if TYPE_CHECKING:
     from wirewitness.dissectors.carriers.tls.opening_records import RecordKeys
@@ -111,7 +112,8 @@ class EarlyData:
 
 # So many numbers are tried at most.
 _MOST_NUMBERS = 4096
-# Bytes that may be tried in vain: some for each byte that came, so that the time follows the size of the stream.
+# Bytes that may be tried in vain: some for each byte that came, so that the time follows the size of the stream; those
+# at first are drawn from what all connections share.
 _TRIES_AT_FIRST, _TRIES_PER_BYTE, _TRY_BYTES = 32 << 20, 8, 200
 
 
@@ -122,14 +124,16 @@ class Opener:
     found out. has_opened: some record was opened. Its state is kept without keys.
     """
 
-    def __init__(self, direction: int, hellos: Hellos, suite: Suite | None, ring: KeyRing) -> None:
+    def __init__(self, direction: int, hellos: Hellos, suite: Suite | None, ring: KeyRing, tries: Pool) -> None:
+        """tries: see `Limits.tls_tries`."""
         self._schedule = Schedule(direction, hellos, suite, ring)
         self.keys: RecordKeys | None = None
         self.epoch, self.generation, self.number = self._schedule.first, 0, 0
         self.has_opened = False
         self._is_13 = hellos.server.is_13
         self._passed = 0
-        self._tries = _TRIES_AT_FIRST
+        self._tries, self._earned = _TRIES_AT_FIRST, 0
+        self._of_all = tries
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "keys": None}
@@ -157,6 +161,7 @@ class Opener:
     def allow(self, size: int) -> None:
         """So many more bytes came."""
         self._tries = min(self._tries + _TRIES_PER_BYTE * size, _TRIES_AT_FIRST)
+        self._earned = min(self._earned + _TRIES_PER_BYTE * size, _TRIES_AT_FIRST)
 
     def open(self, kind: int, record: bytes) -> bytes | None:
         """The content of the next record; None when it cannot be opened, and then the next one may have its number."""
@@ -178,15 +183,20 @@ class Opener:
         for epoch, generation, first in self._ahead():
             for keys in self._schedule.keys(epoch, generation):
                 for number in range(first, first + many):
-                    if self._tries < cost:
+                    if min(self._tries, self._earned + self._of_all.left) < cost:
                         return None
                     content = keys.open(number, kind, record)
                     if content is not None:
                         self.keys, self.has_opened, self._passed = keys, True, 0
                         self.epoch, self.generation, self.number = epoch, generation, number + 1
                         return content
-                    self._tries -= cost
+                    self._spend(cost)
         return None
+
+    def _spend(self, cost: int) -> None:
+        self._tries -= cost
+        self._of_all.spend(max(cost - self._earned, 0))
+        self._earned = max(self._earned - cost, 0)
 
     def turn(self, epoch: int, generation: int) -> None:
         """The records that follow are under these keys."""

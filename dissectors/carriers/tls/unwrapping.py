@@ -73,7 +73,7 @@ class TlsUnwrapper:
         self._unsupported = UNSUPPORTED if server.version >= TLS_12 else UNSUPPORTED_VERSION
         self._supported = suite is not None
         self._ring: KeyRing | None = ring
-        self._opener = Opener(direction, hellos, suite, ring)
+        self._opener = Opener(direction, hellos, suite, ring, limits.tls_tries)
         self._messages = Messages(direction, self._is_13, facts)
         self._early = EarlyData()
         self._buffer = bytearray()

@@ -54,9 +54,14 @@ def pieces(stream: bytes, size: int) -> list[Piece]:
 
 
 def read(
-    pair: Pair, keylog: bytes, client: Iterable[Piece] | None = None, server: Iterable[Piece] | None = None
+    pair: Pair,
+    keylog: bytes,
+    client: Iterable[Piece] | None = None,
+    server: Iterable[Piece] | None = None,
+    limits: Limits | None = None,
 ) -> Read:
     """Read both streams, or these pieces in place of one."""
+    limits = Limits() if limits is None else limits
     carrier = tls(ring_of(keylog))
     streams = pair.stream(True), pair.stream(False)
     opening = carrier.opening(streams[0][: 1 << 16], streams[1][: 1 << 16])
@@ -64,7 +69,7 @@ def read(
     assert opening.encryption is not None
     found: list[list[Item]] = []
     for direction, given in enumerate((client, server)):
-        unwrapper, offset = carrier.unwrapper(direction, opening, Limits()), 0
+        unwrapper, offset = carrier.unwrapper(direction, opening, limits), 0
         items: list[Item] = []
         for piece in [streams[direction]] if given is None else given:
             if isinstance(piece, int):

@@ -288,6 +288,25 @@ def test_random_bytes_behind_the_handshake_cost_little() -> None:
         assert len(found.codes()) <= 3
 
 
+def test_many_connections_try_no_more_than_all_may() -> None:
+    """Of records that are none; what is found behind a small loss asks for none of it."""
+    sides = Sides(TLS_13)
+    pair = Pair(sides).handshake()
+    for _ in range(8):
+        pair.send(False, bytes(2000))
+    stream, bounds = pair.stream(False), records(pair.stream(False))
+    noise = b"".join(b"\x17\x03\x03\x40\x00" + bytes(16_384) for _ in range(40))
+    limits = Limits(max_tls_tries_of_all_bytes=3 << 20)
+    left = [limits.tls_tries.left]
+    for _ in range(4):
+        read(pair, sides.keylog, server=[stream[: bounds[-6][0]], 1 << 20, noise], limits=limits)
+        left.append(limits.tls_tries.left)
+    assert left[0] > left[1] >= left[2] >= left[3] == left[4]
+    lost = bounds[-6][1] - bounds[-6][0]
+    found = read(pair, sides.keylog, server=[stream[: bounds[-6][0]], lost, stream[bounds[-5][0] :]], limits=limits)
+    assert len(found.data(False)) == 7 * 2000
+
+
 def test_what_is_kept_has_no_key_and_goes_on_with_one() -> None:
     sides = Sides(TLS_13)
     pair, said = talked(sides)

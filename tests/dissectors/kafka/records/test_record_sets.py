@@ -198,6 +198,13 @@ def test_a_flow_of_bombs_loses_its_allowance() -> None:
     assert [one.limited for one in opened_batches(honest, 0, len(honest), allowance)] == [False]
 
 
+def test_bombs_of_many_flows_share_what_all_may_give() -> None:
+    bomb = batch([Sent(TIME_MS, None, bytes(4_000_000))], "zstd")
+    limits = Limits(decompression_slack_of_all_bytes=10_000_000)
+    told = [one.limited for _ in range(5) for one in opened_batches(bomb, 0, len(bomb), Allowance(limits))]
+    assert told == [False, False, True, True, True]
+
+
 def _batch_of(body: bytes, count: int) -> bytes:
     checked = struct.pack(">hiqqqhii", 0, max(count - 1, 0), TIME_MS, TIME_MS, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, len(checked) + 9, 0, 2, crc32c.crc32c(checked)) + checked
