@@ -134,7 +134,7 @@ class Limits:
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100
     decompression_slack_bytes: int = 256 * MIB
-    decompression_slack_of_all_bytes: int = 1024 * MIB
+    decompression_slack_of_all_bytes: int = 512 * MIB
     max_tls_tries_of_all_bytes: int = 512 * MIB
     max_records_per_batch: int = 500_000
     max_held_records_bytes: int = 32 * MIB
