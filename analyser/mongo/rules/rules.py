@@ -48,6 +48,7 @@ from wirewitness.analyser.mongo.rules import (
     mon142_queue_falls_behind,
     mon143_no_primary,
     mon144_clock_of_ids,
+    mon145_write_beside,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -95,4 +96,5 @@ RULES: tuple[Rule, ...] = (
     mon142_queue_falls_behind.RULE,
     mon143_no_primary.RULE,
     mon144_clock_of_ids.RULE,
+    mon145_write_beside.RULE,
 )

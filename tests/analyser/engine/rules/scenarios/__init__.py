@@ -30,6 +30,7 @@ from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_
 from tests.analyser.engine.rules.scenarios.mongo_limits import MONGO_LIMITS_FIRES, MONGO_LIMITS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_queues import QUEUES_FIRES, QUEUES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_sets import SETS_FIRES, SETS_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mongo_transactions import TRANSACTIONS_FIRES, TRANSACTIONS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_clients import MQTT_CLIENTS_FIRES, MQTT_CLIENTS_NEAR_MISSES
@@ -78,6 +79,7 @@ FIRES: list[Scenario] = [
     *MONGO_LIMITS_FIRES,
     *QUEUES_FIRES,
     *SETS_FIRES,
+    *TRANSACTIONS_FIRES,
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
@@ -114,6 +116,7 @@ NEAR_MISSES: list[Scenario] = [
     *MONGO_LIMITS_NEAR_MISSES,
     *QUEUES_NEAR_MISSES,
     *SETS_NEAR_MISSES,
+    *TRANSACTIONS_NEAR_MISSES,
 ]
 
 __all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]
