@@ -136,17 +136,17 @@ def _finding(found: Sequence[_Beside], transactions: int, *, is_shared: bool) ->
     aborted = [one for one in found if one.last["command"] == "abortTransaction"]
     what = command_text(first)
     stays = (
-        f" {count(len(aborted), 'transaction')} of these ended with an abort: what this write had stored stays."
+        f" {len(aborted):,} of these ended with an abort: what this write had stored stays."
         if aborted
         else " No transaction was aborted meanwhile; of one that is, this write would stay."
     )
-    shown = sorted([*aborted[:6], *found[:6]], key=lambda one: one.write["ts"])
+    shown = sorted([*aborted[:5], *found[:5], found[-1]], key=lambda one: one.write["ts"])
     return command_finding(
         RULE,
         [row for one in shown for row in one],
         severity="warning" if aborted and is_shared else "info",
         subject={**client_key(first), "where": namespace(first) or "?", "command": first["command"]},
-        title=f"{printable(what, 2 * TITLE_NAME)} outside of its transaction: {client_title(first)}",
+        title=f"{sentence_start(printable(what, 2 * TITLE_NAME))} outside of its transaction: {client_title(first)}",
         sentence=(
             f"{sentence_start(client_text(first))} sends {what} at {server_text(first)} outside of its transactions, "
             f"without their session, in {count(len(found), 'transaction')} of {transactions:,}, while these are "

@@ -49,6 +49,7 @@ from wirewitness.analyser.mongo.rules import (
     mon143_no_primary,
     mon144_clock_of_ids,
     mon145_write_beside,
+    mon146_page_again,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -97,4 +98,5 @@ RULES: tuple[Rule, ...] = (
     mon143_no_primary.RULE,
     mon144_clock_of_ids.RULE,
     mon145_write_beside.RULE,
+    mon146_page_again.RULE,
 )

@@ -1,4 +1,4 @@
-"""Scenarios of MongoDB collections that are queues or are loaded anew: MON133, MON139 to MON142."""
+"""Scenarios of MongoDB collections that are queues, loaded anew or walked through: MON133, MON139 to MON142, MON146."""
 
 from __future__ import annotations
 
@@ -65,6 +65,19 @@ def loaded(
         rows += reads(10, start + 0.1, during, every=lasts / 11)
         rows += reads(10, start + lasts + 0.2, 6 if n < times - 1 else after, every=0.4)
     return rows
+
+
+def walked(
+    times: int = 25, before: int = 4, every: float = 0.4, returned: int = 50,
+    asks: str = '"updated":{"$gte":"?number"}', sort: str = '"updated":1', grows: int = 0,
+) -> list[Row]:  # fmt: skip
+    """Pages of 50 from other values each time, then from one value. grows: bytes of the reply, each time."""
+    shape = f'{{"filter":{{{asks}}},"sort":{{{sort}}}}}'
+    return [
+        command(1 + n * every, query_shape=shape, shape_id="walk", limit=50, has_sort=True, documents_returned=returned,
+                literals_id=f"{min(n, before):08x}", response_bytes=9_000 + n * grows)
+        for n in range(before + times)
+    ]  # fmt: skip
 
 
 def poisoned(times: int = 20, others: int = 8, every: float = 0.5, empty: int = 0, back: bool = True,
@@ -165,6 +178,9 @@ QUEUES_FIRES: list[Scenario] = [
     fires("MON139", "warning", "two threads of one application", **alone(*given_twice(workers=_WORKERS[:1] * 2))),
     fires("MON140", "warning", "a job that always fails", **alone(*poisoned())),
     fires("MON141", "warning", "two that look and insert", **alone(*raced())),
+    fires("MON146", "warning", "it stands at the time of a bulk load", **alone(*walked())),
+    fires("MON146", "warning", "downwards", **alone(*walked(asks='"n":{"$lt":"?number"}', sort='"n":-1'))),
+    fires("MON146", "info", "from one value since the capture began", **alone(*walked(before=0))),
     fires("MON142", "warning", "a second producer", **alone(*behind())),
     fires("MON142", "warning", "workers take less than before", **alone(*slower())),
 ]  # fmt: skip
@@ -192,6 +208,16 @@ QUEUES_NEAR_MISSES: list[Scenario] = [
     silent("MON141", "other fields than those asked for",
            **alone(*raced(shape='{"_id":"?objectId","text":"?string"}'))),
     silent("MON141", "one value in twenty", ("MON119", "warning"), **alone(*raced(5, alone=95))),
+    silent("MON146", "nineteen times", **alone(*walked(19))),
+    silent("MON146", "for four seconds", **alone(*walked(20, every=0.2))),
+    silent("MON146", "a page that is not full", **alone(*walked(returned=49))),
+    silent("MON146", "it goes on", **alone(*walked(0, before=30))),
+    silent("MON146", "the latest of a range", **alone(*walked(sort='"updated":-1'))),
+    silent("MON146", "what is due", **alone(*walked(asks='"due":{"$lte":"?date"}', sort='"due":1'))),
+    silent("MON146", "a second condition: a queue", **alone(
+        *walked(asks='"updated":{"$gte":"?number"},"state":"?string"')
+    )),
+    silent("MON146", "other documents each time", **alone(*walked(grows=10))),
     silent("MON142", "as much as they take", **alone(*behind(later=1.5))),
     silent("MON142", "a batch that is worked off", ("MON120", "info"), **alone(*behind(later=0, batch=150))),
     silent("MON142", "a peak that is over", **alone(*behind(later=6, until=35))),
