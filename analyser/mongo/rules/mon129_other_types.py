@@ -9,13 +9,14 @@ Why it matters
     field that is set to another type is found by nobody who asks for the usual one, nor in its order.
 
 How it decides
-    Types stand in the query shape (fields of filters that are compared with a value, fields of $set) and in the shape
-    of documents that are inserted (the first one of each command). Per collection and field: one application (address
-    and name) used a type in at least 5 commands (least) that no other one used; all others together used one other type
-    only, in at least 5 commands. null does not count, nor does the _id of what is inserted (drivers make one where the
-    application has none), and all numbers are one type. It is told where the queries of the one with that field find
-    nothing, nine tenths of them, and those of the others find something; or where it sets the field, and the others are
-    two or more or it used their type as well before or after. What a filter finds is there with that type.
+    Types stand in the query shape (fields of filters that are compared with a value, fields of $set, $inc, $mul, $min
+    and $max) and in the shape of documents that are inserted (the first one of each command). Per collection and field:
+    one application (address and name) used a type in at least 5 commands (least) that no other one used; all others
+    together used one other type only, in at least 5 commands. null does not count, nor does the _id of what is inserted
+    (drivers make one where the application has none), and all numbers are one type. It is told where the queries of the
+    one with that field find nothing, nine tenths of them, and those of the others find something; or where it sets the
+    field, and the others are two or more or it used their type as well before or after. What a filter finds is there
+    with that type.
 
 False alarms
     A field that holds several types on purpose.
@@ -43,7 +44,8 @@ from wirewitness.analyser.mongo.rules.use import USE, USE_COLUMNS, client_of, us
 
 _VALUES = ("?number", "?string", "?objectId", "?date", "?bool", "?binData", "?timestamp")
 # Parts of shapes that compare fields with values, and those that set fields.
-_FILTERS, _SETS = ("filter", "query", "q"), ("u", "update", "$set", "$setOnInsert")
+_FILTERS = ("filter", "query", "q")
+_SETS = ("u", "update", "$set", "$setOnInsert", "$inc", "$mul", "$min", "$max")
 _DEEPEST = 6
 
 

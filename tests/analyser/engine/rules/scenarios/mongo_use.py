@@ -335,6 +335,10 @@ MONGO_USE_FIRES: list[Scenario] = [
         row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"a":"?number"}},"u":{{"$set":{kind}}}}}]}}'}
         for row in typed("?string", "?number")
         for kind in ['{"x":"?string"}' if row["shape_id"] == "x" else '{"x":"?number"}']))),
+    fires("MON129", "warning", "it sets a text where others count", **alone(*(
+        row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"_id":"?number"}},"u":{change}}}]}}'}
+        for row in typed("?string", "?number")
+        for change in ['{"$set":{"n":"?string"}}' if row["shape_id"] == "x" else '{"$inc":{"n":"?number"}}']))),
     fires("MON129", "warning", "it inserts a text from then on", **alone(*(
         row | {"document_shape": f'{{"_id":"?objectId","price":"{kind}"}}'}
         for name in ("billing", "stock")
