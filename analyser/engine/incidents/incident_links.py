@@ -266,6 +266,8 @@ LINKS: tuple[Link, ...] = (
     Link("MON107", ("MON109",), ("client",)),
     Link("MON130", ("MON102",), ("client",)),
     Link("MON129", ("MON118", "MON119"), ("client",)),
+    # What others reckon with a field that somebody set to a text is refused.
+    Link("MON129", ("MON102",), ("client",), lasts=True),
     Link("MON122", ("MON101", "MON113"), ("client",)),
     Link("MON124", ("MON101",), ("client",)),
     # A session whose transaction stays open cannot be used again.

@@ -39,7 +39,14 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mongo.rules.rows import MAX_NAME, client_text, client_title, command_text, namespace
+from wirewitness.analyser.mongo.rules.rows import (
+    MAX_NAME,
+    client_numbers,
+    client_text,
+    client_title,
+    command_text,
+    namespace,
+)
 from wirewitness.analyser.mongo.rules.use import USE, USE_COLUMNS, client_of, use_finding
 
 _VALUES = ("?number", "?string", "?objectId", "?date", "?bool", "?binData", "?timestamp")
@@ -152,6 +159,10 @@ def _finding(field: str, own: list[_Use], others: list[_Use]) -> Finding:
     names = names_text([*dict.fromkeys(client_title(one.row) for one in others)], 3)
     does = "sets" if any(one.sets for one in own) else "asks for"
     nothing = " Its queries with it find nothing." if _finds_nothing(own) else ""
+    refused = {one.row["exchange_id"]: one.row for one in others if one.sets and one.row["errors"]}
+    errors = sum(row["errors"] for row in refused.values())
+    if errors and does == "sets":
+        nothing += f" {errors:,} of these commands failed."
     name = printable(field, MAX_NAME)
     return use_finding(
         RULE,
@@ -172,6 +183,7 @@ def _finding(field: str, own: list[_Use], others: list[_Use]) -> Finding:
             "breaches": _commands(own),
             "others_commands": _commands(others),
             "sets": does == "sets",
+            **({"victims": [client_numbers(row, errors=row["errors"]) for row in refused.values()]} if errors else {}),
         },
     )
 
@@ -182,7 +194,7 @@ RULE = Rule(
     name="other-types",
     severity="warning",
     confidence="high",
-    reads={USE: (*USE_COLUMNS, "without_effect", "document_shapes")},
+    reads={USE: (*USE_COLUMNS, "without_effect", "document_shapes", "errors")},
     partition_by=("database", "collection"),
     detect=detect,
     rows={USE: "coalesce(query_shape, document_shapes) IS NOT NULL AND collection IS NOT NULL"},
