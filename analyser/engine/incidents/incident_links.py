@@ -265,6 +265,7 @@ LINKS: tuple[Link, ...] = (
     Link("MON103", ("MON107", "MON112"), ("client",), of=("server", "client", "open")),
     Link("MON107", ("MON109",), ("client",)),
     Link("MON130", ("MON102",), ("client",)),
+    Link("MON147", ("MON102",), ("client",)),
     Link("MON129", ("MON118", "MON119"), ("client",)),
     # What others reckon with a field that somebody set to a text is refused.
     Link("MON129", ("MON102",), ("client",), lasts=True),

@@ -50,6 +50,7 @@ from wirewitness.analyser.mongo.rules import (
     mon144_clock_of_ids,
     mon145_write_beside,
     mon146_page_again,
+    mon147_number_from_last,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -99,4 +100,5 @@ RULES: tuple[Rule, ...] = (
     mon144_clock_of_ids.RULE,
     mon145_write_beside.RULE,
     mon146_page_again.RULE,
+    mon147_number_from_last.RULE,
 )

@@ -197,6 +197,13 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     "MON103-the replies come into closed sockets": {("MON101", "warning")},
     "MON107-connections that are used again and again": {("MON119", "warning")},
     "MON123-a bulkWrite stops": {("MON102", "info")},
+    # Each insert that is refused.
+    "MON147-two that meet at one number": {("MON102", "warning")},
+    "MON147-four times each": {("MON102", "info")},
+    "MON147-one of ten": {("MON102", "info")},
+    "MON147-one client": {("MON102", "warning")},
+    "MON147-the first one": {("MON102", "warning")},
+    "MON147-another look in between": {("MON102", "warning")},
     "MON138-it was slow before": {("MON101", "warning")},
     "MON138-slow a while later": {("MON101", "info")},
     "MON138-a query is slow since": {("MON101", "warning")},

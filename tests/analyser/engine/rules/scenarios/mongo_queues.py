@@ -80,6 +80,58 @@ def walked(
     ]  # fmt: skip
 
 
+def numbered(times: int = 15, refused: int = 8, clients: int = 2, sort: int = -1, between: bool = False) -> list[Row]:
+    """Clients that look for the last document and insert one behind it; so many of each one's are refused. between:
+    each looks for something else before it inserts."""
+    rows = []
+    for k in range(clients):
+        who = {"client_address": f"10.3.0.{21 + k}", "app_name": f"counter-{k}", "flow": f"n{k}"}
+        for n in range(times):
+            start = 1 + 0.5 * n + 0.01 * k
+            rows.append(
+                command(
+                    start,
+                    query_shape=f'{{"filter":{{}},"sort":{{"number":{sort}}}}}',
+                    shape_id="last",
+                    limit=1,
+                    has_sort=True,
+                    documents_returned=1,
+                    literals_id=f"{k}{n:07x}",
+                    **who,
+                )
+            )
+            rows += (
+                [
+                    command(
+                        start + 0.05,
+                        query_shape='{"filter":{"n":"?number"},"sort":{"at":1}}',
+                        shape_id="o",
+                        limit=1,
+                        has_sort=True,
+                        literals_id=f"{n:08x}",
+                        documents_returned=1,
+                        **who,
+                    )
+                ]
+                if between
+                else []
+            )
+            answer = (
+                {
+                    "status": "error",
+                    "error_code": 11000,
+                    "write_errors": 1,
+                    "write_error_codes": [11000],
+                    "write_error_names": "DuplicateKey",
+                    "n": 0,
+                }
+                if n < refused
+                else {"n": 1}
+            )
+            rows.append(command(start + 0.1, "insert", documents_sent=1, literals_id=None, **{**who, **answer}))
+    return rows  # fmt: skip
+
+
 def poisoned(times: int = 20, others: int = 8, every: float = 0.5, empty: int = 0, back: bool = True,
              shape: str = TAKE, served: bool = False) -> list[Row]:  # fmt: skip
     """One document that is taken and put back again and again, while another client inserts others.
@@ -181,6 +233,7 @@ QUEUES_FIRES: list[Scenario] = [
     fires("MON146", "warning", "it stands at the time of a bulk load", **alone(*walked())),
     fires("MON146", "warning", "downwards", **alone(*walked(asks='"n":{"$lt":"?number"}', sort='"n":-1'))),
     fires("MON146", "info", "from one value since the capture began", **alone(*walked(before=0))),
+    fires("MON147", "warning", "two that meet at one number", **alone(*numbered())),
     fires("MON142", "warning", "a second producer", **alone(*behind())),
     fires("MON142", "warning", "workers take less than before", **alone(*slower())),
 ]  # fmt: skip
@@ -218,6 +271,11 @@ QUEUES_NEAR_MISSES: list[Scenario] = [
         *walked(asks='"updated":{"$gte":"?number"},"state":"?string"')
     )),
     silent("MON146", "other documents each time", **alone(*walked(grows=10))),
+    silent("MON147", "four times each", **alone(*numbered(refused=4))),
+    silent("MON147", "one of ten", **alone(*numbered(60, 6))),
+    silent("MON147", "one client", **alone(*numbered(30, 15, clients=1))),
+    silent("MON147", "the first one", **alone(*numbered(sort=1))),
+    silent("MON147", "another look in between", **alone(*numbered(between=True))),
     silent("MON142", "as much as they take", **alone(*behind(later=1.5))),
     silent("MON142", "a batch that is worked off", ("MON120", "info"), **alone(*behind(later=0, batch=150))),
     silent("MON142", "a peak that is over", **alone(*behind(later=6, until=35))),
