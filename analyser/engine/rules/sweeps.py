@@ -1,13 +1,15 @@
-"""Which spans of time a moment, or another span, lies in: asked in the order of time, never row against row.
+"""What rules ask of many times, answered in the order of time, never row against row.
 
-In: spans with whose they are. Out: whether one of another was there. Each question takes a search in sorted starts.
+In: spans with whose they are, or rows by time. Out: who else was there, in one search; the most rows within a window.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
+Row = TypeVar("Row")
 Span = tuple[int, int, Hashable]
 _NOBODY = object()
 
@@ -39,3 +41,15 @@ class Spans:
         latest, owner, of_others = self._latest[place]
         end = of_others if owner == besides else latest
         return end is not None and end > after_ns
+
+
+def most_within(rows: Sequence[Row], length_ns: float, at: Callable[[Row], int]) -> Sequence[Row]:
+    """The longest run of rows within a time, the first of several. rows: in the order of time; at: a row's, Unix ns."""
+    times = [*map(at, rows)]
+    best, first = (0, 0), 0
+    for last, time in enumerate(times):
+        while time - times[first] > length_ns:
+            first += 1
+        if last + 1 - first > best[1] - best[0]:
+            best = (first, last + 1)
+    return rows[best[0] : best[1]]
