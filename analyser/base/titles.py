@@ -37,6 +37,7 @@ def who_title(name: str | None, address: str | None) -> str:
 def first_of(names: Iterable[object]) -> str:
     """`orders-0, orders-1 and 4 more`: as many as there is room for, each once."""
     shown = list(dict.fromkeys(map(short, names)))
-    most = next((n for n in range(len(shown), 1, -1) if len(", ".join(shown[:n])) <= _ROOM), 1)
+    # With a comma and a blank each, no more than half of them have room, however many names there are.
+    most = next((n for n in range(min(len(shown), _ROOM), 1, -1) if len(", ".join(shown[:n])) <= _ROOM), 1)
     rest = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + rest

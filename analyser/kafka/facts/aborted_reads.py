@@ -25,6 +25,7 @@ _IS_THERE = f"""
     AND EXISTS (FROM kafka_fetch_partitions WHERE isolation_level = 0 AND {_READ})"""
 
 _STEPS = {
+    # A producer has one transaction at a time.
     # Records so far, by offset, so that two of these say how many lie between two offsets.
     "aborted_batches": f"""
         SELECT {_PART}, base_offset, transactional_id,
@@ -33,11 +34,12 @@ _STEPS = {
                      any_value(transactional_id) AS transactional_id
               FROM (SELECT {_PLACE}, base_offset, records_count, producer_id, producer_epoch, ts
                     FROM kafka_produce_batches WHERE transactional AND error_code = 0 AND base_offset >= 0) AS batches
-              JOIN (SELECT coalesce(cluster_id, '') AS cluster, producer_id, producer_epoch, transactional_id, ts,
+              ASOF JOIN (SELECT coalesce(cluster_id, '') AS cluster, producer_id, producer_epoch, transactional_id, ts,
                            coalesce(ts_ended, ts_last) AS ts_until
                     FROM kafka_transaction_spans WHERE outcome = 'aborted') AS spans
                   ON batches.cluster = spans.cluster AND batches.producer_id = spans.producer_id
-                  AND batches.producer_epoch = spans.producer_epoch AND batches.ts BETWEEN spans.ts AND ts_until
+                  AND batches.producer_epoch = spans.producer_epoch AND batches.ts >= spans.ts
+              WHERE batches.ts <= ts_until
               GROUP BY ALL)""",
     "aborted_fetches": f"""
         SELECT {_PLACE}, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client, group_id,

@@ -17,6 +17,13 @@ from wirewitness.analyser.kafka.facts.group_requests import KEY, SECOND_NS, hear
 # Answers of one rebalance come together; a member that asks again later is told the same generation.
 TOGETHER_NS = 2 * SECOND_NS
 
+
+def turns(generations: str) -> str:
+    """SQL: the generations of a table with the time since the one before, `since_ns`, in which each thing happened
+    that may have set it off. No two of a group lie over each other, since they begin in their order."""
+    return f"SELECT *, coalesce(before_ns, 0) AS since_ns FROM {generations} WHERE began_ns > coalesce(before_ns, 0)"
+
+
 GENERATION_STEPS = {
     "go_told": heard_sql("go_events", "go_given"),
     "go_incarnations": f"""

@@ -18,6 +18,7 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 from __future__ import annotations
 
 from wirewitness.analyser.engine.facts.gaps import losses
+from wirewitness.analyser.kafka.facts.generations import turns
 from wirewitness.analyser.kafka.facts.group_requests import BEATS, EVENTS, KEY, SECOND_NS, heard_sql, time_sql
 
 _NEVER = 2**63 - 1
@@ -156,9 +157,9 @@ MEMBER_STEPS = {
     # When what it had was given to another.
     "gm_given": """
         SELECT members.cluster, members.group_id, members.member_id, members.life, min(moves.at_ns) AS given_ns
-        FROM gm_silences AS members JOIN gm_moves AS moves
+        FROM gm_silences AS members ASOF JOIN gm_moves AS moves
             ON members.cluster = moves.cluster AND members.group_id = moves.group_id
-            AND members.member_id = moves.before_id AND moves.at_ns > members.last_ns
+            AND members.member_id = moves.before_id AND members.last_ns < moves.at_ns
         GROUP BY ALL""",
     # What it had last, if it was not given nothing since; else what it committed.
     "gm_assigned": f"""
@@ -181,17 +182,21 @@ MEMBER_STEPS = {
             FROM kafka_offset_commits WHERE member_id <> '' AND coalesce(topic, topic_id) IS NOT NULL
             GROUP BY cluster_id, group_id, member_id)
         GROUP BY ALL""",
-    # KIP-848: the epoch rose although nobody joined or left, while it had been silent for some heartbeats.
+    # KIP-848: the epoch rose although nobody joined or left, while a member had been silent for some heartbeats.
+    "gm_unasked": f"""
+        FROM (FROM gm_generations WHERE NOT joined) ANTI JOIN (
+            SELECT turns.cluster, turns.group_id, begun, generation
+            FROM (FROM gm_members WHERE left_ns IS NOT NULL) AS others
+            ASOF JOIN ({turns("gm_generations")}) AS turns
+                ON others.cluster = turns.cluster AND others.group_id = turns.group_id
+                AND others.left_ns <= turns.began_ns
+            WHERE others.left_ns > turns.since_ns) USING ({KEY}, begun, generation)""",
     "gm_expired": f"""
         SELECT members.cluster, members.group_id, members.member_id, members.life, min(began_ns) AS expired_ns
         FROM (SELECT * FROM gm_members JOIN gm_silences USING ({MEMBER}) WHERE protocol <> 'classic') AS members
-        JOIN gm_generations AS generations
+        ASOF JOIN gm_unasked AS generations
             ON members.cluster = generations.cluster AND members.group_id = generations.group_id
-            AND began_ns >= last_ns + {MISSED_NS}
-        WHERE NOT joined AND NOT EXISTS (
-            FROM gm_members AS others
-            WHERE others.cluster = members.cluster AND others.group_id = members.group_id
-                AND others.left_ns <= began_ns AND others.left_ns > coalesce(before_ns, 0))
+            AND members.last_ns + {MISSED_NS} <= generations.began_ns
         GROUP BY ALL""",
     # The first sign of a rebalance after a member's connection was closed.
     "gm_turned": f"""

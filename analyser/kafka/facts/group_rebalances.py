@@ -19,7 +19,7 @@ setting of the broker (group.initial.rebalance.delay.ms), for nobody.
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.generations import TOGETHER_NS
+from wirewitness.analyser.kafka.facts.generations import TOGETHER_NS, turns
 from wirewitness.analyser.kafka.facts.group_members import MEMBER, MISSED_NS
 from wirewitness.analyser.kafka.facts.group_requests import KEY, time_sql
 
@@ -81,13 +81,15 @@ REBALANCE_STEPS = {
             AND done_ns < coalesce(next_ns, done_ns + 1)
         GROUP BY ALL""",
     "gr_told": f"""
-        SELECT episode, {MEMBER}, min(done_ns) AS told_ns
-        FROM gr_episodes AS one JOIN (
+        SELECT episode, {", ".join(f"other.{name}" for name in MEMBER.split(", "))}, min(done_ns) AS told_ns
+        FROM (
             SELECT {MEMBER}, done_ns FROM gm_lives WHERE answered AND error_code IN (22, 27)
             UNION ALL
             SELECT coalesce(cluster_id, ''), group_id, member_id, 0, epoch_ns(ts_response) FROM kafka_offset_commits
-            WHERE error_code IN (22, 27) AND member_id <> '' AND ts_response IS NOT NULL) AS other USING ({KEY})
-        WHERE done_ns <= began_ns AND done_ns > coalesce(before_ns, 0)
+            WHERE error_code IN (22, 27) AND member_id <> '' AND ts_response IS NOT NULL) AS other
+        ASOF JOIN ({turns("gr_episodes")}) AS one
+            ON other.cluster = one.cluster AND other.group_id = one.group_id AND other.done_ns <= one.began_ns
+        WHERE done_ns > since_ns
         GROUP BY ALL""",
     "gr_synced": f"""
         SELECT episode, {MEMBER}, min(done_ns) AS synced_ns
@@ -104,8 +106,10 @@ REBALANCE_STEPS = {
     # What could have set it off: when, who, how. A member that joins again by itself had not been told to.
     "gr_causes": f"""
         SELECT episode, left_ns AS at_ns, member_id, 'left' AS how, left_reason AS reason
-        FROM gr_episodes AS one JOIN gm_ended AS other USING ({KEY})
-        WHERE goes_on AND left_ns <= began_ns AND left_ns > coalesce(before_ns, 0)
+        FROM (FROM gm_ended WHERE left_ns IS NOT NULL) AS other
+        ASOF JOIN ({turns("gr_episodes")}) AS one
+            ON other.cluster = one.cluster AND other.group_id = one.group_id AND other.left_ns <= one.began_ns
+        WHERE goes_on AND left_ns > since_ns
         UNION ALL
         SELECT episode, coalesce(join_ns, begin_ns), member_id, 'joined', reason
         FROM (FROM gr_present ANTI JOIN gr_before USING (episode, {MEMBER})) JOIN gm_members USING ({MEMBER})

@@ -55,19 +55,29 @@ _STEPS = {
             ON long.cluster = coalesce(commits.cluster_id, '') AND long.group_id = commits.group_id
             AND long.member_id = commits.member_id AND long.generation = commits.generation
         GROUP BY ALL""",
-    "pause_given": f"""
-        SELECT before_id, places.cluster, places.topic, places.partition,
-               min(epoch_ns(given.ts_response)) AS given_ns,
-               arg_min(given.next_offset, given.ts_response) AS given_offset
-        FROM pause_places AS places JOIN pause_long AS long USING (before_id)
-        JOIN (SELECT {_PLACE}, client_id, client_address, ts_response, next_offset FROM kafka_fetch_partitions
-              WHERE records_count > 0 AND next_offset IS NOT NULL
-                AND client_address IN (SELECT client_address FROM pause_places)) AS given
+    # Responses that gave more than all before: of these the first one beyond an offset is the first of all.
+    "pause_furthest": f"""
+        SELECT * FROM (
+            SELECT {_PLACE}, coalesce(client_id, '') AS client, client_address, epoch_ns(ts_response) AS given_ns,
+                   next_offset, max(next_offset) OVER (
+                       PARTITION BY coalesce(cluster_id, ''), coalesce(topic, ''), partition, client_address,
+                                    coalesce(client_id, '')
+                       ORDER BY ts_response, next_offset
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+            FROM kafka_fetch_partitions
+            WHERE records_count > 0 AND next_offset IS NOT NULL AND ts_response IS NOT NULL
+                AND client_address IN (SELECT client_address FROM pause_places))
+        WHERE before IS NULL OR next_offset > before""",
+    "pause_given": """
+        SELECT places.before_id, places.cluster, places.topic, places.partition, given_ns,
+               next_offset AS given_offset
+        FROM (SELECT places.*, coalesce(client_id, '') AS client, long.at_ns
+              FROM pause_places AS places JOIN pause_long AS long USING (before_id)) AS places
+        ASOF JOIN pause_furthest AS given
             ON places.cluster = given.cluster AND places.topic = given.topic AND places.partition = given.partition
-            AND places.client_address = given.client_address
-            AND places.client_id IS NOT DISTINCT FROM given.client_id
-        WHERE given.next_offset > places.committed_offset AND epoch_ns(given.ts_response) < at_ns
-        GROUP BY ALL""",
+            AND places.client_address = given.client_address AND places.client = given.client
+            AND places.committed_offset < given.next_offset
+        WHERE given_ns < at_ns""",
     "pause_held": f"""
         SELECT long.*, since_ns, in_hand
         FROM pause_long AS long
@@ -76,15 +86,18 @@ _STEPS = {
               FROM pause_given JOIN pause_places USING (before_id, cluster, topic, partition)
               JOIN pause_long USING (before_id) GROUP BY before_id) AS held USING (before_id)
         WHERE at_ns - since_ns >= {STEPS} * usual_ns""",
+    "pause_beats": f"""
+        SELECT group_id, member_id, epoch_ns(ts) AS at_ns,
+               count(*) OVER (PARTITION BY group_id, member_id ORDER BY ts) AS so_far
+        FROM kafka_group_events WHERE {_BEATS} AND ts IS NOT NULL""",
     "pause_waits": f"""
-        SELECT held.*, beats
+        SELECT held.*, ended.so_far - coalesce(begun.so_far, 0) AS beats
         FROM pause_held AS held
-        JOIN (SELECT before_id, count(*) AS beats
-              FROM pause_held AS held JOIN kafka_group_events AS events
-                  ON held.group_id = events.group_id AND held.member_id = events.member_id
-              WHERE {_BEATS} AND epoch_ns(ts) > since_ns AND epoch_ns(ts) < at_ns GROUP BY before_id) AS alive
-            USING (before_id)
-        WHERE beats >= {BEATS}""",
+        ASOF JOIN pause_beats AS ended
+            ON held.group_id = ended.group_id AND held.member_id = ended.member_id AND held.at_ns > ended.at_ns
+        ASOF LEFT JOIN pause_beats AS begun
+            ON held.group_id = begun.group_id AND held.member_id = begun.member_id AND held.since_ns >= begun.at_ns
+        WHERE ended.so_far - coalesce(begun.so_far, 0) >= {BEATS}""",
 }
 _ROWS = f"""
     SELECT waits.before_id AS exchange_id, waits.exchange_id AS next_exchange_id,

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
@@ -40,6 +41,7 @@ from wirewitness.analyser.base.words import count, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBERS,
@@ -87,7 +89,7 @@ def detect(frames: Frames, *, storm: int = 5, window_s: float = 300.0) -> Iterat
         if row["generation_before"] is None or one is None or not _counts(row["trigger"], one, by_themselves):
             continue
         by_process.setdefault(one.process, []).append(row)
-    runs = [_most_within(own, window_s) for own in by_process.values()]
+    runs = [list(most_within(own, window_s * NS_PER_S, itemgetter("ts"))) for own in by_process.values()]
     worst = max(runs, key=len, default=[])
     if len(worst) >= storm:
         yield _finding(worst, rebalances)
@@ -109,16 +111,6 @@ def _counts(trigger: str | None, one: _Membership, by_themselves: Sequence[str])
     if trigger in ("left", "expired"):
         return one.comes_back
     return trigger == "subscription changed" or trigger in by_themselves
-
-
-def _most_within(own: Sequence[Row], window_s: float) -> list[Row]:
-    best, first = (0, 0), 0
-    for last in range(len(own)):
-        while own[last]["ts"] - own[first]["ts"] > window_s * NS_PER_S:
-            first += 1
-        if last + 1 - first > best[1] - best[0]:
-            best = (first, last + 1)
-    return list(own[best[0] : best[1]])
 
 
 def _took_ns(row: Mapping[str, object]) -> int:

@@ -43,8 +43,8 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, se
 from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
 from wirewitness.analyser.kafka.rules.names import (
     MAX_NAME,
@@ -118,24 +118,17 @@ def _other_topics(members: Sequence[Row]) -> tuple[Row, Row] | None:
     newest = list({(_client(row), row["topics"]): row for row in members}.values())[:_MOST_COMPARED]
     if len({row["topics"] for row in newest}) < 2:
         return None
-    for one, other in combinations(newest, 2):
+    own: dict[tuple[Client, str], list[Row]] = {}
+    for row in members:
+        own.setdefault((_client(row), row["topics"]), []).append(row)
+    times = [[(one["ts"], one["ts_last"], None) for one in own[_client(row), row["topics"]]] for row in newest]
+    for (one, of_one, _), (other, _, there) in combinations(zip(newest, times, map(Spans, times), strict=True), 2):
         apart = _subscribed(one).isdisjoint(_subscribed(other)) and _client(one) != _client(other)
-        if apart and _together(members, one, other):
+        # Any membership of the one overlaps with one of the other.
+        if apart and any(there.meets(since, until) for since, until, _ in of_one):
             first = {_client(row): row["ts"] for row in reversed(members)}
             return (one, other) if first[_client(one)] <= first[_client(other)] else (other, one)
     return None
-
-
-def _together(members: Sequence[Row], one: Row, other: Row) -> bool:
-    """Any membership of the one overlaps with one of the other."""
-    compared(2 * len(members))
-    first = [row for row in members if _client(row) == _client(one) and row["topics"] == one["topics"]]
-    second = [row for row in members if _client(row) == _client(other) and row["topics"] == other["topics"]]
-    for a in first:
-        compared(len(second))
-        if any(a["ts"] < b["ts_last"] and b["ts"] < a["ts_last"] for b in second):
-            return True
-    return False
 
 
 def _topics(one: Row, other: Row, members: Sequence[Row], cost: _Cost) -> Finding:

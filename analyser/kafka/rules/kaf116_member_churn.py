@@ -39,6 +39,7 @@ from wirewitness.analyser.base.words import printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,
@@ -70,7 +71,8 @@ def detect(frames: Frames, *, ends: int = 3, window_s: float = 300.0) -> Iterato
     for own, own_last in zip(all_processes, latest, strict=True):
         others_until_ns = second if own_last == first else first
         ended = [] if own[0]["group_instance_id"] in fought_for else _came_back(own, others_until_ns)
-        most, client = _most_within(ended, window_s), (own[-1]["client_address"], own[-1]["client_id"])
+        most = list(most_within(ended, window_s * NS_PER_S, alive_until_ns))
+        client = (own[-1]["client_address"], own[-1]["client_id"])
         if len(most) >= ends and len(most) > len(worst.get(client, ((), ()))[1]):
             worst[client] = (own, most)
     rebalances = rows_of(frames[REBALANCES])
@@ -83,17 +85,6 @@ def _came_back(own: Sequence[Row], others_until_ns: int) -> list[Row]:
     away_ns = max((later["ts"] - alive_until_ns(row) for row, later in pairwise(own)), default=0)
     is_over = others_until_ns - alive_until_ns(own[-1]) > away_ns > 0
     return [row for row in (own if is_over else own[:-1]) if has_ended(row) or row["ended"] == "replaced"]
-
-
-def _most_within(ended: Sequence[Row], window_s: float) -> list[Row]:
-    """The longest run of ends within the window."""
-    best, first = (0, 0), 0
-    for last in range(len(ended)):
-        while alive_until_ns(ended[last]) - alive_until_ns(ended[first]) > window_s * NS_PER_S:
-            first += 1
-        if last + 1 - first > best[1] - best[0]:
-            best = (first, last + 1)
-    return list(ended[best[0] : best[1]])
 
 
 def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]) -> Finding:

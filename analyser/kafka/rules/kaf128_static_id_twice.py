@@ -37,8 +37,8 @@ from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,
@@ -58,14 +58,19 @@ _MOST_CLIENTS, _MOST_NAMED = 20, 3
 
 def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Finding]:
     """One finding per static name."""
-    members = [row for row in rows_of(frames[MEMBERS]) if row["group_instance_id"]]
+    by_name: dict[str, list[Row]] = {}
+    for row in rows_of(frames[MEMBERS]):
+        if row["group_instance_id"]:
+            by_name.setdefault(row["group_instance_id"], []).append(row)
     refused = rows_of(frames[EVENTS])
-    for name in dict.fromkeys(row["group_instance_id"] for row in members):
-        compared(len(members) + len(refused))
-        own = [row for row in members if row["group_instance_id"] == name]
+    of_name: dict[str, list[Row]] = {}
+    for row in refused:
+        of_name.setdefault(row["group_instance_id"], []).append(row)
+    for name, own in by_name.items():
+        alive = Spans((row["ts"], row["ts_last"], row["member_id"]) for row in own)
         errors = _once_each([
-            row for row in refused
-            if row["group_instance_id"] == name and (row["error_code"] == FENCED or _alive(row, own))
+            row for row in of_name.get(name, ())
+            if row["error_code"] == FENCED or alive.meets(row["ts"], row["ts"], besides=row["member_id"])
         ])  # fmt: skip
         claims = [] if errors else _claims(own)
         if len(errors) >= fenced and (len(_clients(own)) > 1 or _at_once(own)):
@@ -85,28 +90,22 @@ def _once_each(errors: Sequence[Row]) -> list[Row]:
 
 def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:
     """The newest member of each client, in the order in which the clients came."""
-    return {(row["client_address"], row["client_id"]): row for row in members}
+    return {_client(row): row for row in members}
 
 
-def _alive(error: Row, members: Sequence[Row]) -> bool:
-    """Another member of the name is heard of before and after it."""
-    compared(len(members))
-    return any(one["ts"] < error["ts"] < one["ts_last"] for one in members if one["member_id"] != error["member_id"])
+def _client(member: Row) -> tuple[str | None, str | None]:
+    return member["client_address"], member["client_id"]
 
 
 def _at_once(members: Sequence[Row]) -> bool:
-    compared(len(members) ** 2)
-    return any(a is not b and a["ts"] < b["ts"] < a["ts_last"] for a in members for b in members)
+    there = Spans((row["ts"], row["ts_last"], place) for place, row in enumerate(members))
+    return any(there.meets(row["ts"], row["ts"], besides=place) for place, row in enumerate(members))
 
 
 def _claims(members: Sequence[Row]) -> list[Row]:
     """Members that began while one of another client was heard of before and after."""
-    compared(len(members) ** 2)
-    return [
-        one | {"error_code": None} for one in members
-        if any(other["ts"] < one["ts"] < other["ts_last"] and _clients([one, other]).keys() - _clients([one]).keys()
-               for other in members)
-    ]  # fmt: skip
+    there = Spans((row["ts"], row["ts_last"], _client(row)) for row in members)
+    return [row | {"error_code": None} for row in members if there.meets(row["ts"], row["ts"], besides=_client(row))]
 
 
 def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: int) -> Finding:

@@ -29,7 +29,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, clock_text, seconds_text, time_text
@@ -70,10 +71,13 @@ def detect(frames: Frames, *, starts: int = 2) -> Iterator[Finding]:
     """One finding per client."""
     static = [row for row in rows_of(frames[MEMBERS]) if row["group_instance_id"] and row["ts"] and row["ts_last"]]
     clients: dict[str, list[Row]] = {}
-    for row in sorted(static, key=lambda row: (row["ts"], str(row["member_id"]))):
+    static.sort(key=lambda row: (row["ts"], str(row["member_id"])))
+    for row in static:
         clients.setdefault(_process(row), []).append(row)
+    first = {row["group_instance_id"]: row["ts"] for row in reversed(static)}
+    last = {row["group_instance_id"]: row["ts"] for row in static}
     for own in clients.values():
-        if found := _starts(own, static):
+        if found := _starts(own, first, last):
             yield _finding(found, starts)
 
 
@@ -83,38 +87,42 @@ def _process(row: Row) -> str:
     return f"id {name}" if any(map(str.isalnum, name)) else f"at {row['client_address']}"
 
 
-def _starts(own: Sequence[Row], static: Sequence[Row]) -> list[_Start]:
-    """Each start with the member that fell silent last before it and waits for nobody yet."""
+def _starts(own: Sequence[Row], first: Mapping[str, int], last: Mapping[str, int]) -> list[_Start]:
+    """Each start with the member that fell silent last before it and waits for nobody yet.
+
+    first, last: when each static name joined for the first and for the last time.
+    """
     found: list[_Start] = []
-    waiting: list[Row] = []
-    for row in own:
-        gone = [one for one in waiting if alive_until_ns(one) <= row["ts"] and _still_held(one, row["ts"])]
-        if gone and _is_new(row, static):
-            before = max(gone, key=alive_until_ns)
-            found.append(_Start(before, row))
-            waiting.remove(before)
-        if partitions_of(row) and not _returns(row, static):
-            waiting.append(row)
+    # Members whose name does not come back, by when they are gone; those that are, the last one to fall silent first.
+    waiting: list[tuple[int, int]] = []
+    gone: list[tuple[int, int]] = []
+    for place, row in enumerate(own):
+        while waiting and waiting[0][0] <= row["ts"]:
+            _, one = heappop(waiting)
+            heappush(gone, (-alive_until_ns(own[one]), one))
+        while gone and not _still_held(own[gone[0][1]], row["ts"]):
+            heappop(gone)
+        if gone and first[row["group_instance_id"]] >= row["ts"]:
+            found.append(_Start(own[heappop(gone)[1]], row))
+        if partitions_of(row) and last[row["group_instance_id"]] <= row["ts"]:
+            since = _gone_since(row)
+            if since is not None:
+                heappush(waiting, (since, place))
     return found
 
 
-def _still_held(row: Row, at_ns: int) -> bool:
-    """It did not leave, and its session goes on."""
+def _gone_since(row: Row) -> int | None:
+    """From when on it is silent for good, and did not leave; None where that is not known."""
     if row["ended"] in ("left", "fenced", "replaced"):
-        return False
+        return None
     if row["ts_ended"] is not None:
-        return bool(row["ended"] in ("expired", "removed") and row["ts_ended"] > at_ns)
-    return bool(row["closed_by"] and row["ts_closed"] is not None and row["ts_closed"] <= at_ns)
+        return alive_until_ns(row) if row["ended"] in ("expired", "removed") else None
+    return max(alive_until_ns(row), row["ts_closed"]) if row["closed_by"] and row["ts_closed"] is not None else None
 
 
-def _is_new(row: Row, static: Sequence[Row]) -> bool:
-    return all(one["ts"] >= row["ts"] for one in static if one["group_instance_id"] == row["group_instance_id"])
-
-
-def _returns(row: Row, static: Sequence[Row]) -> bool:
-    """The name joins again behind it."""
-    name = row["group_instance_id"]
-    return any(one["ts"] > row["ts"] for one in static if one is not row and one["group_instance_id"] == name)
+def _still_held(row: Row, at_ns: int) -> bool:
+    """Its session goes on."""
+    return row["ts_ended"] is None or bool(row["ts_ended"] > at_ns)
 
 
 def _finding(found: Sequence[_Start], starts: int) -> Finding:

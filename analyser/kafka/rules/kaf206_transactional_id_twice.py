@@ -29,7 +29,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -39,7 +41,6 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, t
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, error_text
 from wirewitness.analyser.kafka.rules.producers import REFUSED, evidence_of, transactional_text
@@ -78,13 +79,13 @@ def _changes(starts: Sequence[Row]) -> int:
 
 def _overtaken(starts: Sequence[Row], refused: Sequence[Row]) -> list[Row]:
     """Refusals on a connection that had started before the newest start of then, which was on another."""
-    found = []
-    for row in refused:
-        compared(len(starts))
-        before = [start for start in starts if start["ts"] < row["ts"]]
-        if before and before[-1]["flow_id"] != row["flow_id"] and any(s["flow_id"] == row["flow_id"] for s in before):
-            found.append(row)
-    return found
+    begun = [start["ts"] for start in starts]
+    first = {start["flow_id"]: start["ts"] for start in reversed(starts)}
+    return [
+        row for row in refused
+        if first.get(row["flow_id"], row["ts"]) < row["ts"]
+        and starts[bisect_left(begun, row["ts"]) - 1]["flow_id"] != row["flow_id"]
+    ]  # fmt: skip
 
 
 def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]) -> Finding:
@@ -106,6 +107,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
         if aborted
         else ""
     )
+    by_starts, by_refused = (Counter(map(_place, rows)) for rows in (starts, refused))
     requests = len({row["exchange_id"] for row in refused})
     codes = sorted({row["error_code"] for row in refused})
     named = ", ".join(sorted({error_text(row["error_code"], row["error_name"]) for row in refused}))
@@ -131,7 +133,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
             **key,
             "client_id": newest["client_id"],
             "address": newest["client_address"],
-            "clients": [_client(row, starts, refused) for row in (newest, *others)],
+            "clients": [_client(row, by_starts, by_refused) for row in (newest, *others)],
             "producer_id": last["answered_producer_id"],
             "starts": len(starts),
             "turns": _changes(starts),
@@ -149,12 +151,8 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
     )  # fmt: skip
 
 
-def _client(row: Row, starts: Sequence[Row], refused: Sequence[Row]) -> Row:
-    return client_numbers(
-        row,
-        starts=sum(_place(one) == _place(row) for one in starts),
-        refused=sum(_place(one) == _place(row) for one in refused),
-    )
+def _client(row: Row, starts: Mapping[_Place, int], refused: Mapping[_Place, int]) -> Row:
+    return client_numbers(row, starts=starts[_place(row)], refused=refused[_place(row)])
 
 
 def _aborted_by_other(span: Row) -> bool:

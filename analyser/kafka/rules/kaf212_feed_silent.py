@@ -37,6 +37,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
@@ -72,6 +73,7 @@ def detect(
         silent_ns = until - row["ts_last"]
         if silent_ns < max(gaps * row["longest_gap_ms"] * NS_PER_MS, share * (row["ts_last"] - row["ts"])):
             continue
+        compared(len(connections) + len(writers))
         own = [one for one in connections if _who(one) == _who(row)]
         beside = [one for one in writers if one is not row and one["ts"] < row["ts_last"]]
         going_on = [one for one in beside if one["ts_last"] > until - silent_ns / 4]

@@ -36,6 +36,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
@@ -55,6 +56,7 @@ def detect(frames: Frames, *, records_least: int = _LEAST, share: float = 0.5) -
         topics.setdefault((row["client_id"], row["topic"]), []).append(row)
     fetches = rows_of(frames[FETCHES])
     for (_, topic), rows in topics.items():
+        compared(len(fetches))
         given = [row for row in fetches if rows[0]["ts"] <= row["ts_response"] <= rows[-1]["ts"]]
         named = [row for row in given if topic.casefold().startswith((row["topic"] or "?").casefold())]
         read = [row for row in (named or given) if row["topic"] != topic]

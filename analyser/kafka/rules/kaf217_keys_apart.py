@@ -43,17 +43,16 @@ _SHOWN = 3
 def detect(frames: Frames, *, least: int = 10, share: float = 0.3) -> Iterator[Finding]:
     """One finding for each writer that differs from the others."""
     rows = rows_of(frames[PLACES])
+    others = [row for row in rows if row["apart_count"] < share * row["keys_count"]]
     for row in rows:
         if row["keys_count"] >= least and row["apart_count"] >= share * row["keys_count"]:
-            yield _finding(
-                row, [one for one in rows if one is not row and one["apart_count"] < share * one["keys_count"]]
-            )
+            yield _finding(row, others)
 
 
 def _finding(row: Row, others: list[Row]) -> Finding:
     topic = topic_text(row)
-    names = [who_text(one["client_address"], one["client_id"]) for one in others]
-    told = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    names = [who_text(one["client_address"], one["client_id"]) for one in others[:_SHOWN]]
+    told = ", ".join(names) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
     return RULE.finding(
         title=f"Keys lie in other partitions than those of other writers: {client_title(row)} in {first_of([topic])}",
         subject=topic_subject(row),

@@ -37,8 +37,8 @@ from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.kafka.rules.names import partitions_of, places_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -62,7 +62,7 @@ def detect(frames: Frames, *, flaps_least: int = 3, within_s: float = 300.0, sta
     found: dict[int, list[_Flaps]] = {}
     for rows in logs.values():
         for node, flaps in _flaps(_in_order(rows, round(stale_s * NS_PER_S))).items():
-            if _most_within(flaps.back, round(within_s * NS_PER_S)) >= flaps_least:
+            if len(most_within(flaps.back, round(within_s * NS_PER_S), int)) >= flaps_least:
                 found.setdefault(node, []).append(flaps)
     for node, held in sorted(found.items()):
         yield _finding(node, names.get(node), held)
@@ -95,11 +95,6 @@ def _flaps(rows: Sequence[Row]) -> dict[int, _Flaps]:
             flaps.rows.extend((out.pop(node), row))
         known |= now
     return found
-
-
-def _most_within(stamps: Sequence[int], length: int) -> int:
-    compared(len(stamps) ** 2)
-    return max((sum(first <= stamp <= first + length for stamp in stamps) for first in stamps), default=0)
 
 
 def _finding(node: int, name: str | None, held: Sequence[_Flaps]) -> Finding:

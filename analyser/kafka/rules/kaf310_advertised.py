@@ -50,11 +50,11 @@ from wirewitness.analyser.base.words import count, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
+    by_client,
     client_keys,
     client_subject,
     clients_of,
@@ -83,27 +83,40 @@ _TITLES = {
 }
 
 
+class _Client:
+    """What is known of one client id. rows: its connections; brokers: the hosts of all that it was told of."""
+
+    def __init__(self, rows: Sequence[Row], brokers: Sequence[str]) -> None:
+        self.rows = rows
+        self.brokers = len(brokers)
+        self.hosts = frozenset(brokers)
+        self.works = any(row["work"] or row["others"] for row in rows)
+        self.whole = not any(row["gap_bytes"] for row in rows)
+        self.places = {(row["server_address"], row["server_port"]) for row in rows}
+        self.ports = {row["server_port"] for row in rows}
+        self.by_flow = {row["flow_id"]: row for row in rows}
+        self.hung_up = self.whole and all(
+            row["closed_by"] == "client" and row["last_operation"] == "Metadata" for row in rows
+        )
+        self.last_ns = max((row["ts_closed"] or row["ts_last"] or row["ts"] for row in rows), default=0)
+        self.named = clients_of(rows)
+
+
 class _Told(NamedTuple):
-    """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id; brokers: how
-    many it was told of in all, and whether the one that told it is among them; asked_for_topics: on these
-    connections."""
+    """An address that one client was told of. rows: of kafka_brokers; own: of this client id; told_by_one: whether the
+    one that told it is among its brokers; asked_for_topics: on these connections."""
 
     host: str
     port: int
     rows: Sequence[Row]
-    own: Sequence[Row]
-    brokers: int
+    own: _Client
     told_by_one: bool
     asked_for_topics: bool
 
     @property
-    def works(self) -> bool:
-        return any(row["work"] or row["others"] for row in self.own)
-
-    @property
     def is_sole(self) -> bool:
         """The cluster has no other broker, as Metadata told."""
-        return self.brokers == 1 and any(row["source"] != "FindCoordinator" for row in self.rows)
+        return self.own.brokers == 1 and any(row["source"] != "FindCoordinator" for row in self.rows)
 
     @property
     def asked_at(self) -> list[int]:
@@ -127,10 +140,11 @@ class _Way(NamedTuple):
 def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Iterator[Finding]:
     """One finding per client id and address told."""
     connections = rows_of(frames[CONNECTIONS])
+    tried = _Tried(connections)
     found = [
         (told, way)
         for told in _addresses(rows_of(frames[BROKERS]), connections, set(frames[PARTITIONS]["flow_id"]))
-        if (way := _way(told, connections, tries, round(patience_s * NS_PER_S))) is not None
+        if (way := _way(told, tried, tries, round(patience_s * NS_PER_S))) is not None
     ]
     for told, way in found:
         yield _finding(told, way)
@@ -144,21 +158,49 @@ def _addresses(brokers: Sequence[Row], connections: Sequence[Row], topics: Set[s
         asked = by_flow.get(row["flow_id"])
         if asked is not None and row["host"] and row["port"] is not None:
             told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
+    hosts: dict[str | None, list[str]] = {}
+    for client_id, host, _ in told:
+        hosts.setdefault(client_id, []).append(host)
+    by_id = by_client(connections)
+    own = {client_id: _Client(by_id.get(client_id, []), known) for client_id, known in hosts.items()}
     for (client_id, host, port), rows in told.items():
-        known = [other for name, other, _ in told if name == client_id]
-        compared(len(told) + len(connections))
-        by_one = any(row["server_address"] in known for row in rows)
-        own = [row for row in connections if row["client_id"] == client_id]
-        yield _Told(host, port, rows, own, len(known), by_one, any(row["flow_id"] in topics for row in rows))
+        by_one = any(row["server_address"] in own[client_id].hosts for row in rows)
+        yield _Told(host, port, rows, own[client_id], by_one, any(row["flow_id"] in topics for row in rows))
 
 
-def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) -> _Way | None:
+class _Attempts:
+    """Connections to one place."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.failed = [row for row in rows if row["handshake"] in _FAILED and not row["served"] and not row["requests"]]
+        self.kinds = {str(row["handshake"]) for row in self.failed}
+        self.is_complete = any(row["handshake"] == "complete" for row in rows)
+
+
+class _Tried:
+    """Connections by where they go."""
+
+    def __init__(self, connections: Sequence[Row]) -> None:
+        places: dict[object, list[Row]] = {}
+        for row in connections:
+            places.setdefault((row["server_address"], row["server_port"]), []).append(row)
+            if not row["requests"]:
+                places.setdefault(row["server_port"], []).append(row)
+        self._by_place = {place: _Attempts(rows) for place, rows in places.items()}
+        self._none = _Attempts([])
+
+    def attempts(self, told: _Told) -> _Attempts:
+        """Those to the address; else those that may go to its name: what it resolves to is not in the packets."""
+        to_it = self._by_place.get((told.host, told.port), self._none)
+        return to_it if to_it.rows or _is_address(told.host) else self._by_place.get(told.port, self._none)
+
+
+def _way(told: _Told, tried: _Tried, tries: int, patience_ns: int) -> _Way | None:
     asked = told.asked_at
-    attempts = [row for row in connections if (row["server_address"], row["server_port"]) == (told.host, told.port)]
-    attempts = attempts or [row for row in connections if _may_be(told, row)]
-    failed = [row for row in attempts if row["handshake"] in _FAILED and not row["served"] and not row["requests"]]
-    if len(failed) == len(attempts) >= tries and asked[-1] > failed[0]["ts"]:
-        kinds = {str(row["handshake"]) for row in failed}
+    attempts = tried.attempts(told)
+    failed, kinds = attempts.failed, attempts.kinds
+    if len(failed) == len(attempts.rows) >= tries and asked[-1] > failed[0]["ts"]:
         how = _HOW[len(kinds) > 1, min(kinds)]
         words = f"but none of its {count(len(failed), 'attempt')} to connect there succeeds ({how})"
         return _Way(min(kinds), words, failed, "high")
@@ -167,15 +209,14 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
     again = again and (is_local or _asks_on(told, tries, patience_ns))
     waits = _waits_for_its_coordinator(told, patience_ns)
     gone = not (again or waits) and _is_gone(told, patience_ns)
-    if told.works or not (again or waits or gone) or any(row["handshake"] == "complete" for row in attempts):
+    if told.own.works or not (again or waits or gone) or attempts.is_complete:
         return None
     if is_local:
         words = "which is the client's own host, where no broker is"
         return _Way("loopback", words, failed, "medium" if gone else "high")
-    if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
+    if attempts.rows or (told.host, told.port) in told.own.places:
         return None
-    same_port = any(row["server_port"] == told.port for row in told.own)
-    if same_port and not waits and (_is_address(told.host) or not _asks_in_vain(told, tries)):
+    if told.port in told.own.ports and not waits and (_is_address(told.host) or not _asks_in_vain(told, tries)):
         return None
     words = "to which it opens no connection (does the name resolve there?)"
     if _is_address(told.host):
@@ -192,11 +233,10 @@ def _asks_on(told: _Told, tries: int, patience_ns: int) -> bool:
     """
     if told.told_by_one:
         return False
-    ends = {row["flow_id"]: row["ts_closed"] for row in told.own}
     first = last = asked = 0
     flow_id = None
     for row in sorted(told.rows, key=lambda row: row["ts"]):
-        ended = ends.get(flow_id)
+        ended = told.own.by_flow[flow_id]["ts_closed"] if flow_id in told.own.by_flow else None
         goes_on = row["flow_id"] == flow_id or (ended is not None and ended <= row["ts"])
         if not goes_on or row["ts"] - last > patience_ns:
             first, asked = row["ts"], 0
@@ -205,11 +245,6 @@ def _asks_on(told: _Told, tries: int, patience_ns: int) -> bool:
         if asked >= tries and last - first >= patience_ns:
             return True
     return False
-
-
-def _may_be(told: _Told, row: Row) -> bool:
-    """The connection may go to this name: what it resolves to is not in the packets."""
-    return not _is_address(told.host) and row["server_port"] == told.port and not row["requests"]
 
 
 def _asks_in_vain(told: _Told, tries: int) -> bool:
@@ -226,21 +261,16 @@ def _waits_for_its_coordinator(told: _Told, patience_ns: int) -> bool:
     if not found or not told.is_sole or any(row["server_address"] == told.host for row in told.rows):
         return False
     flows = {row["flow_id"] for row in told.rows}
-    held = [row["ts_closed"] or row["observed_until"] or 0 for row in told.own if row["flow_id"] in flows]
-    whole = not any(row["gap_bytes"] for row in told.own)
-    return whole and max(held, default=0) - min(found) >= patience_ns
+    there = (told.own.by_flow[flow] for flow in flows if flow in told.own.by_flow)
+    held = [row["ts_closed"] or row["observed_until"] or 0 for row in there]
+    return told.own.whole and max(held, default=0) - min(found) >= patience_ns
 
 
 def _is_gone(told: _Told, patience_ns: int) -> bool:
     """It asks for brokers alone, elsewhere than at one of them, hangs up, and nothing of it comes any more."""
-    if told.asked_for_topics or told.told_by_one or not told.own:
+    if told.asked_for_topics or told.told_by_one or not told.own.rows or not told.own.hung_up:
         return False
-    hung_up = all(
-        row["closed_by"] == "client" and row["last_operation"] == "Metadata" and not row["gap_bytes"]
-        for row in told.own
-    )
-    last = max(row["ts_closed"] or row["ts_last"] or row["ts"] for row in told.own)
-    return hung_up and (told.own[0]["all_seen_until"] or last) - last >= patience_ns
+    return (told.own.rows[0]["all_seen_until"] or told.own.last_ns) - told.own.last_ns >= patience_ns
 
 
 def _is_address(host: str) -> bool:
@@ -264,14 +294,14 @@ def _is_local(told: _Told) -> bool:
 
 def _finding(told: _Told, way: _Way) -> Finding:
     first, asked = told.rows[0], told.asked_at
-    client = {**first, "client_id": told.own[0]["client_id"] if told.own else None}
+    client = {**first, "client_id": told.own.rows[0]["client_id"] if told.own.rows else None}
     nodes = sorted({row["node_id"] for row in told.rows if row["node_id"] is not None and row["node_id"] >= 0})
     node = f" (node {', '.join(map(str, nodes))})" if nodes else ""
     groups = sorted({row["group_id"] for row in told.rows if row["group_id"]})
-    outcome = "It gets to its other brokers" if told.works else "No read or write of it is seen"
+    outcome = "It gets to its other brokers" if told.own.works else "No read or write of it is seen"
     last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
     return RULE.finding(
-        severity="warning" if told.works else way.severity,
+        severity="warning" if told.own.works else way.severity,
         confidence=way.confidence,
         provisional=True,
         title=(f"Advertised address {short(told.text)} not reached by {client_title(client)}: {_TITLES[way.kind]}"),
@@ -297,9 +327,9 @@ def _finding(told: _Told, way: _Way) -> Finding:
             "nodes": nodes,
             "groups": groups,
             "group": groups[0] if len(groups) == 1 else None,
-            "connections": len(told.own),
-            "works": told.works,
-            "clients": clients_of(told.own) or [{"address": client["client_address"], "client_id": None}],
+            "connections": len(told.own.rows),
+            "works": told.own.works,
+            "clients": told.own.named or [{"address": client["client_address"], "client_id": None}],
         },
     )
 

@@ -62,7 +62,7 @@ def detect(frames: Frames, *, answers_least: int = 5) -> Iterator[Finding]:
     for row in rows_of(frames["exchanges"]):
         answers.setdefault((row["client_address"], row["client_id"]), []).append(row)
     for own in answers.values():
-        named = {topic for row in own for topic in missing.get(row["flow_id"], ())}
+        named = {topic for flow in {row["flow_id"] for row in own} for topic in missing.get(flow, ())}
         names = sorted(topic for topic in named if known.get(topic, 0) < own[0]["ts"])
         if len(own) >= answers_least and names:
             yield _finding(own, names, {topic for topic in known if topic not in named})

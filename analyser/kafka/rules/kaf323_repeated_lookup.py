@@ -29,6 +29,7 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
@@ -84,10 +85,11 @@ def detect(frames: Frames, *, least: int = _LEAST, share: float = 0.8) -> Iterat
     clients: dict[tuple[str | None, str | None], dict[str, Row]] = {}
     for row in rows_of(frames[REQUESTS]):
         clients.setdefault((row["client_address"], row["client_id"]), {})[row["operation"]] = row
-    for key, sent in clients.items():
+    usual = {api: sorted(each for own in clients.values() for each in _each(own, api, least)) for api in _LOOKUPS}
+    for sent in clients.values():
         for api in _LOOKUPS:
             if api in sent and _is_repeated(sent, api, least, share):
-                yield _lookups(sent, api, _usual([own for other, own in clients.items() if other != key], api, least))
+                yield _lookups(sent, api, _without(usual[api], _each(sent, api, least)))
         join = sent.get(_JOIN)
         if join is not None and join["without_effect"] >= max(least, share * join["requests"]):
             yield _joins(join)
@@ -110,12 +112,18 @@ def _is_repeated(sent: _Sent, api: str, least: int, share: float) -> bool:
     return done >= least and asked >= max(least, share * done) and row["connections"] * 2 <= row["requests"]
 
 
-def _usual(others: Sequence[_Sent], api: str, least: int) -> tuple[int, float] | None:
-    """How many other clients work as much, and how often the middle one asks for each of its requests."""
-    working = [
-        (own[api]["succeeded"] if api in own else 0, done) for own in others if (done := _work(own, api)[1]) >= least
-    ]
-    return (len(working), median(asked / done for asked, done in working)) if working else None
+def _each(sent: _Sent, api: str, least: int) -> list[float]:
+    """How often a client that works as much asks for each of its requests."""
+    done = _work(sent, api)[1]
+    return [(sent[api]["succeeded"] if api in sent else 0) / done] if done >= least else []
+
+
+def _without(every: Sequence[float], own: Sequence[float]) -> tuple[int, float] | None:
+    """How many others there are, and the middle one of them. every: sorted."""
+    number = len(every) - len(own)
+    left_out = bisect_left(every, own[0]) if own else len(every)
+    middle = [every[place + (place >= left_out)] for place in ((number - 1) // 2, number // 2)] if number else []
+    return (number, median(middle)) if number else None
 
 
 def _lookups(sent: _Sent, api: str, usual: tuple[int, float] | None) -> Finding:

@@ -39,6 +39,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
@@ -104,11 +105,9 @@ def _world(frames: Frames) -> _World:
 
 def _far(row: Row, server: str, way_ms: float, world: _World) -> _Far | None:
     """The nearest other broker that had the partition all the time; None where none is known."""
-    terms = [
-        one
-        for one in world.terms.get((row["topic"], row["partition"]), ())
-        if one["ts"] <= row["ts_last"] and (one["ts_until"] or row["ts_last"]) >= row["ts"]
-    ]
+    every = world.terms.get((row["topic"], row["partition"]), ())
+    compared(len(every))
+    terms = [one for one in every if one["ts"] <= row["ts_last"] and (one["ts_until"] or row["ts_last"]) >= row["ts"]]
     if len(terms) != 1:
         return None
     leader, isr = terms[0]["leader_id"], terms[0]["isr"] or []

@@ -34,7 +34,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from math import inf
+from operator import itemgetter
 from statistics import median
 
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text, time_text
@@ -53,6 +55,7 @@ KEYS = ("cluster_id",)
 _UNSET, _AHEAD, _BEHIND = "unset", "ahead", "behind"
 _QUARTER_MS = 15 * 60_000
 _MOST = 100
+_Client = tuple[object, object]
 # Of rows without any of these nothing is said.
 _COMPARED = ("ts_last", "first_timestamp", "last_timestamp", "later_ms", "later_low_ms", "later_high_ms")
 
@@ -67,15 +70,23 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding per client and what is wrong with its times."""
     rows = [row for row in rows_of(frames[TIMES]) if row["batches_count"] >= batches_least]
+    least: dict[_Client, float] = {}
+    for row in rows:
+        least[_who(row)] = min(least.get(_who(row), inf), abs(row["later_ms"]))
+    nearest = sorted(((ms, who) for who, ms in least.items()), key=itemgetter(0))[:2]
     found: dict[tuple[str | None, str | None, str], list[Row]] = {}
     for row in rows:
         if 2 * row["appended_count"] > row["batches_count"]:
             continue
-        kind = _wrong(row, steady) or _off(row, rows, off_s * 1000, times_others, steady)
+        kind = _wrong(row, steady) or _off(row, nearest, off_s * 1000, times_others, steady)
         if kind is not None:
             found.setdefault((row["client_address"], row["client_id"], kind), []).append(row)
+    right: dict[str, set[_Client]] = {}
+    for row in rows:
+        if abs(row["later_ms"]) < off_s * 1000:
+            right.setdefault(str(row["topic"]), set()).add(_who(row))
     for (*_, kind), own in found.items():
-        yield _finding(own, kind, [row for row in rows if abs(row["later_ms"]) < off_s * 1000])
+        yield _finding(own, kind, right)
 
 
 def _wrong(row: Row, steady: float) -> str | None:
@@ -85,7 +96,10 @@ def _wrong(row: Row, steady: float) -> str | None:
     return unit_of(row["last_timestamp"], row["ts_last"], steady)
 
 
-def _off(row: Row, rows: Sequence[Row], off_ms: float, times_others: float, steady: float) -> str | None:
+def _off(
+    row: Row, nearest: Sequence[tuple[float, _Client]], off_ms: float, times_others: float, steady: float
+) -> str | None:
+    """nearest: the two clients whose times are nearest to those of the packets."""
     later, spread = row["later_ms"], row["later_high_ms"] - row["later_low_ms"]
     passed = (row["ts_last"] - row["ts"]) / NS_PER_MS
     moved = row["last_timestamp"] - row["first_timestamp"]
@@ -93,22 +107,23 @@ def _off(row: Row, rows: Sequence[Row], off_ms: float, times_others: float, stea
         return None
     if abs(moved - passed) > 2 * steady * passed:
         return None
-    others = [abs(one["later_ms"]) for one in rows if _who(one) != _who(row)]
-    if others and abs(later) < times_others * min(others):
+    others = next((ms for ms, who in nearest if who != _who(row)), None)
+    if others is not None and abs(later) < times_others * others:
         return None
     return _BEHIND if later > 0 else _AHEAD
 
 
-def _who(row: Row) -> tuple[object, object]:
+def _who(row: Row) -> _Client:
     return row["client_address"], row["client_id"]
 
 
-def _finding(own: Sequence[Row], kind: str, right: Sequence[Row]) -> Finding:
+def _finding(own: Sequence[Row], kind: str, right: Mapping[str, Set[_Client]]) -> Finding:
+    """right: who writes right times to each topic."""
     first = min(own, key=lambda row: row["ts"])
     last_ns = max(row["ts_last"] for row in own)
     later = median(row["later_ms"] for row in own)
     topics = sorted({str(row["topic"]) for row in own})
-    others = {_who(row) for row in right if row["topic"] in topics and _who(row) != _who(first)}
+    others = set[_Client]().union(*(right.get(topic, ()) for topic in topics)) - {_who(first)}
     zone = kind in {_AHEAD, _BEHIND} and abs(later - round(later / _QUARTER_MS) * _QUARTER_MS) < _QUARTER_MS / 60
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     where = names_text([printable(topic, 120) for topic in topics], 3)

@@ -26,8 +26,9 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
@@ -36,7 +37,6 @@ from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
 
@@ -44,6 +44,7 @@ LEADERS, TOLD, EXCHANGES = "kafka_leaders", "kafka_partitions", "exchanges"
 KEYS = ("cluster_id",)
 _MOST = 20
 _Who = tuple[str | None, str | None]
+_at = itemgetter("ts")
 
 
 class _Gone(NamedTuple):
@@ -98,10 +99,9 @@ def _terms(rows: Sequence[Row]) -> Iterator[Row]:
 def _gone(term: Row, told: Sequence[Row], asked: Mapping[_Who, Sequence[int]], least: int) -> _Gone | None:
     waiting: dict[_Who, Row] = {}
     last_ns = 0
-    compared(len(told))
-    for row in told:
-        if row["ts"] < term["ts"] or (term["ts_until"] is not None and row["ts"] >= term["ts_until"]):
-            continue
+    since = bisect_left(told, term["ts"], key=_at)
+    behind = len(told) if term["ts_until"] is None else bisect_left(told, term["ts_until"], key=_at)
+    for row in told[since:behind]:
         own = asked.get(_who(row), ())
         until = len(own) if term["ts_until"] is None else bisect_right(own, term["ts_until"])
         if until - bisect_right(own, row["ts"]) >= least:

@@ -32,7 +32,9 @@ References
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of
@@ -40,7 +42,6 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
@@ -48,6 +49,15 @@ from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
 ROUNDS = "kafka_value_rounds"
 _MOST = 20
 _Topic = tuple[str | None, str | None]
+
+
+@dataclass(slots=True)
+class _Ring:
+    """Topics that are joined by copies. last: the number of the newest row."""
+
+    last: int = 0
+    topics: set[_Topic] = field(default_factory=set)
+    rows: deque[Row] = field(default_factory=deque)
 
 
 def detect(frames: Frames, *, times_way: float = 50.0) -> Iterator[Finding]:
@@ -79,15 +89,36 @@ def _is_its_own(row: Row) -> bool:
 
 def _rings(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows whose topics are joined by copies, where each topic is written to and read from."""
-    found: list[tuple[set[_Topic], list[Row]]] = []
-    for row in rows:
-        topics, own = {_comes(row), _goes(row)}, [row]
-        compared(len(found))
-        for joined in [one for one in found if one[0] & topics]:
-            found.remove(joined)
-            topics, own = topics | joined[0], [*joined[1], *own]
-        found.append((topics, own))
-    return [own for topics, own in found if topics == {_comes(row) for row in own} == {_goes(row) for row in own}]
+    of_topic: dict[_Topic, _Ring] = {}
+    for number, row in enumerate(rows):
+        topics = {_comes(row), _goes(row)}
+        met = {id(of_topic[topic]): of_topic[topic] for topic in topics if topic in of_topic}
+        ring = _joined(sorted(met.values(), key=lambda one: one.last), of_topic)
+        ring.rows.append(row)
+        ring.topics |= topics
+        ring.last = number
+        of_topic.update(dict.fromkeys(topics, ring))
+    rings = sorted({id(ring): ring for ring in of_topic.values()}.values(), key=lambda one: one.last)
+    return [
+        [*one.rows] for one in rings
+        if one.topics == {_comes(row) for row in one.rows} == {_goes(row) for row in one.rows}
+    ]  # fmt: skip
+
+
+def _joined(rings: Sequence[_Ring], of_topic: dict[_Topic, _Ring]) -> _Ring:
+    """One ring of these, two at most: the rows of the newer one come first, and the smaller one is taken in."""
+    if len(rings) < 2:
+        return rings[0] if rings else _Ring()
+    older, newer = rings
+    if len(newer.rows) < len(older.rows):
+        older.rows.extendleft(reversed(newer.rows))
+    else:
+        newer.rows.extend(older.rows)
+    small, large = sorted((older, newer), key=lambda one: len(one.topics))
+    large.rows = older.rows if len(older.rows) > len(newer.rows) else newer.rows
+    large.topics |= small.topics
+    of_topic.update(dict.fromkeys(small.topics, large))
+    return large
 
 
 def _finding(ring: Sequence[Row]) -> Finding:

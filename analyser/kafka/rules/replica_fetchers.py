@@ -6,6 +6,8 @@ In: the Fetch requests of brokers to one server, and its connections. Out: when 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,14 +29,14 @@ class Follower(NamedTuple):
     until_ns: int
 
     def held_up(self, row: Row) -> bool:
-        """Did the request wait in that time, for most of its own?"""
-        ended = row["ts_response"] if row["ts_response"] is not None else self.until_ns
-        both = min(ended, self.until_ns) - max(row["ts"], self.since_ns)
-        return bool(2 * both > ended - row["ts"])
+        """Did the request, which was answered, wait in that time, for most of its own?"""
+        both = min(row["ts_response"], self.until_ns) - max(row["ts"], self.since_ns)
+        return bool(2 * both > row["ts_response"] - row["ts"])
 
 
-def silent_followers(rows: Sequence[Row], connections: Mapping[str, Row]) -> list[Follower]:
-    """The times in which a follower sent nothing, of those that had read from this leader before.
+def silent_followers(rows: Sequence[Row], connections: Mapping[str, Row]) -> list[list[Follower]]:
+    """The times in which a follower sent nothing, of those that had read from this leader before: a list of each of
+    its threads that read, in the order of time.
 
     A follower that waits for an answer is not silent, unless it closed that connection.
     """
@@ -43,7 +45,21 @@ def silent_followers(rows: Sequence[Row], connections: Mapping[str, Row]) -> lis
     for row in rows:
         if row["operation"] == "Fetch" and _FETCHER.fullmatch(row["client_id"] or ""):
             fetchers.setdefault((row["client_address"], row["client_id"]), []).append(row)
-    return [one for own in fetchers.values() for one in _silences(own, connections, now_ns)]
+    return [[*_silences(own, connections, now_ns)] for own in fetchers.values()]
+
+
+def holding_up(rows: Sequence[Row], followers: Sequence[Sequence[Follower]]) -> Follower | None:
+    """In whose silence more than half of these answered requests waited, the one with most of them."""
+    held: Counter[tuple[int, int]] = Counter()
+    for number, own in enumerate(followers):
+        begun = [one.since_ns for one in own]
+        for row in rows:
+            # For most of its own time, so in the middle of it.
+            place = bisect_right(begun, (row["ts"] + row["ts_response"]) // 2) - 1
+            if place >= 0 and own[place].held_up(row):
+                held[number, place] += 1
+    most = min(held, key=lambda one: (-held[one], one), default=None)
+    return followers[most[0]][most[1]] if most is not None and 2 * held[most] > len(rows) else None
 
 
 def _silences(rows: Sequence[Row], connections: Mapping[str, Row], now_ns: int) -> Iterator[Follower]:

@@ -16,7 +16,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
-from wirewitness.analyser.kafka.rules.replica_fetchers import Follower
+from wirewitness.analyser.kafka.rules.replica_fetchers import Follower, holding_up
 from wirewitness.analyser.kafka.rules.slow_windows import Connections, Slow
 from wirewitness.analyser.kafka.rules.stalls import FOR_REPLICAS
 
@@ -24,7 +24,7 @@ _MOST_NAMED = 20
 
 
 def slow_findings(
-    rule: Rule, slow: Sequence[Slow], followers: Sequence[Follower], connections: Connections
+    rule: Rule, slow: Sequence[Slow], followers: Sequence[Sequence[Follower]], connections: Connections
 ) -> Iterator[Finding]:
     """At most two: on what waited for a follower, and on what the broker itself was slow to respond to."""
     held = {place: follower for place, one in enumerate(slow) if (follower := _holds_up(one, followers)) is not None}
@@ -35,14 +35,11 @@ def slow_findings(
         yield _finding(rule, [slow[place] for place in held], next(iter(held.values())), connections)
 
 
-def _holds_up(slow: Slow, followers: Sequence[Follower]) -> Follower | None:
+def _holds_up(slow: Slow, followers: Sequence[Sequence[Follower]]) -> Follower | None:
     """The follower in whose silence most of these requests waited, if they wait for replicas at all."""
     if slow.worst.rows[0]["operation"] not in FOR_REPLICAS:
         return None
-    late = [row for window in slow.windows for row in window.late]
-    ranked = [(sum(follower.held_up(row) for row in late), follower) for follower in followers]
-    most, follower = max(ranked, key=lambda one: one[0], default=(0, None))
-    return follower if 2 * most > len(late) else None
+    return holding_up([row for window in slow.windows for row in window.late], followers)
 
 
 def _finding(rule: Rule, slow: Sequence[Slow], follower: Follower | None, connections: Connections) -> Finding:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.engine.rules.broker_clients import PREFIXES
 from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.analyser.kafka.rules.stalls import Silence, client_of
 
 # A pause of a moment delays many requests at once: late ones must come in so many different seconds of a window.
@@ -67,6 +68,7 @@ def slow_apis(
     rows: Sequence[Row], connections: Connections, stood: Sequence[Silence], limits: Limits
 ) -> Iterator[Slow]:
     """What was slow while the broker did not stand still. rows: in the order of time."""
+    silent = Spans((one.since_ns, one.until_ns, None) for one in stood)
     for own in _streams(rows, connections).values():
         windows = [one for one in _windows(own, limits) if len(one.rows) >= limits.samples]
         if len(windows) < limits.windows_least:
@@ -77,21 +79,17 @@ def slow_apis(
             for w in windows
             if w.p90 > max(limits.slow_ms, limits.ratio * usual[0]) and w.p99 > limits.ratio * usual[1]
         ]
-        if bad := _spread(bad, stood):
+        if bad := _spread(bad, silent):
             yield Slow(bad, usual[0])
     for own in _late_fetches(rows, connections, limits).values():
-        if bad := _spread(list(_windows(own, limits, connections)), stood):
+        if bad := _spread(list(_windows(own, limits, connections)), silent):
             yield Slow(bad, None, connections[own[0]["flow_id"]]["max_wait_ms"])
 
 
-def _spread(windows: Sequence[Window], stood: Sequence[Silence]) -> list[Window]:
+def _spread(windows: Sequence[Window], stood: Spans) -> list[Window]:
     """Those that are slow all the time, and not because the broker stood still."""
     spread = [w for w in windows if len({row["ts"] // NS_PER_S for row in w.late}) >= _SECONDS]
-    return [
-        w
-        for w in spread
-        if not any(one.since_ns < w.rows[-1]["ts"] and w.rows[0]["ts"] < one.until_ns for one in stood)
-    ]
+    return [w for w in spread if not stood.meets(w.rows[0]["ts"], w.rows[-1]["ts"])]
 
 
 def _streams(rows: Sequence[Row], connections: Connections) -> dict[tuple[object, ...], list[Row]]:

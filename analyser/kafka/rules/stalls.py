@@ -5,6 +5,7 @@ In: the requests of one server, and its connections. Out: `Silence`, and finding
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,11 +18,13 @@ from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 _MOST_NAMED = 20
+# Behind all times of a capture.
+_NEVER = 1 << 63
 _SLOW_NS = 2 * NS_PER_S
 _TOGETHER_NS = NS_PER_S
 # Something must come in between, this far from both ends: else it may be the capture that stood still.
@@ -49,15 +52,11 @@ def stood_still(
     rows: Sequence[Row], connections: Mapping[str, Row], silent_s: float, clients_least: int
 ) -> Iterator[Silence]:
     """The times in which so many clients waited for so long. rows: in the order of time; connections: by flow id."""
-    answers = sorted(row["ts_response"] for row in rows if row["ts_response"] is not None)
-    slow = [row for row in rows if row["operation"] not in FOR_MEMBERS]
-    for since, until in pairwise(answers):
-        if until - since < silent_s * NS_PER_S:
+    told = _Told(rows)
+    for since, until in pairwise(told.answers):
+        if until - since < silent_s * NS_PER_S or not told.sent_within(since + _EDGE_NS, until - _EDGE_NS):
             continue
-        compared(len(rows))
-        if not any(since + _EDGE_NS < row["ts"] < until - _EDGE_NS for row in rows):
-            continue
-        waiting = [row for row in slow if _waited(row, since, until)]
+        waiting = [row for row in told.open_at(since, until) if _waited(row, since, until)]
         plain = {client_of(row) for row in waiting if not row["awaitable"]}
         itself = [row for row in waiting if _for_itself(row, connections.get(row["flow_id"]), until)]
         if not itself:
@@ -67,11 +66,54 @@ def stood_still(
         if len(clients) >= clients_least and len(plain) >= clients_least - 1:
             yield silence
             continue
-        if clients == plain | {client_of(row) for row in itself} and _everybody(rows, silence, itself, connections):
+        if clients == plain | {client_of(row) for row in itself} and _everybody(told, silence, itself, connections):
             yield silence
 
 
-def _everybody(rows: Sequence[Row], silence: Silence, itself: Sequence[Row], connections: Mapping[str, Row]) -> bool:
+class _Told:
+    """The requests of a server by when they were sent, and by when they were answered. rows: in the order of time."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._sent = [row["ts"] for row in rows]
+        answered = [(row["ts_response"], place) for place, row in enumerate(rows) if row["ts_response"] is not None]
+        self._places = [place for _, place in sorted(answered)]
+        self.answers = [rows[place]["ts_response"] for place in self._places]
+        self._never = [place for place, row in enumerate(rows) if row["ts_response"] is None]
+        self._open: dict[tuple[object, object], list[tuple[int, int, None]]] = {}
+        for row in rows:
+            span = (row["ts"], row["ts_response"] or _NEVER, None)
+            self._open.setdefault(client_of(row), []).append(span)
+        self._spans: dict[tuple[object, object], Spans] = {}
+
+    def sent_within(self, after_ns: int, before_ns: int) -> bool:
+        """Was any request sent between these times?"""
+        place = bisect_right(self._sent, after_ns)
+        return place < len(self._sent) and self._sent[place] < before_ns
+
+    def open_at(self, since_ns: int, until_ns: int) -> list[Row]:
+        """What may have waited for that long and was answered right behind it, or never; in the order of time."""
+        answered = self._between(until_ns, until_ns + _TOGETHER_NS)
+        first = bisect_left(self._never, since_ns - NS_PER_S, key=self._sent.__getitem__)
+        behind = bisect_left(self._never, until_ns, key=self._sent.__getitem__)
+        found = map(self._rows.__getitem__, sorted([*answered, *self._never[first:behind]]))
+        return [row for row in found if row["operation"] not in FOR_MEMBERS]
+
+    def answered_clients(self, since_ns: int, until_ns: int) -> set[tuple[object, object]]:
+        """Who was answered in this time."""
+        return {client_of(self._rows[place]) for place in self._between(since_ns, until_ns)}
+
+    def asks_at(self, client: tuple[object, object], at_ns: int) -> bool:
+        """Had the client a request open at that time?"""
+        if client not in self._spans:
+            self._spans[client] = Spans(self._open[client])
+        return self._spans[client].meets(at_ns - 1, at_ns)
+
+    def _between(self, since_ns: int, until_ns: int) -> list[int]:
+        return self._places[bisect_left(self.answers, since_ns) : bisect_right(self.answers, until_ns)]
+
+
+def _everybody(told: _Told, silence: Silence, itself: Sequence[Row], connections: Mapping[str, Row]) -> bool:
     """Two clients at least waited, and whoever was answered as long before the silence or as long behind it; they do
     not share one way that may have stood still. itself: what waited for the broker alone."""
     since, until, waiting = silence
@@ -85,9 +127,7 @@ def _everybody(rows: Sequence[Row], silence: Silence, itself: Sequence[Row], con
     if len(addresses) == 1 and not any(at_the_first_try(row, connections.get(row["flow_id"])) for row in waiting):
         return False
     lasted = until - since
-    near = [row for row in rows if row["ts_response"] and since - lasted <= row["ts_response"] <= until + lasted]
-    asking = {client_of(row) for row in rows if row["ts"] < until and (row["ts_response"] or until) >= until}
-    return {client_of(row) for row in near} <= asking
+    return all(told.asks_at(client, until) for client in told.answered_clients(since - lasted, until + lasted))
 
 
 def _closed_by_server(connection: Row | None, silence: Silence) -> bool:

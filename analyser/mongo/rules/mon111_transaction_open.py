@@ -26,7 +26,9 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
@@ -63,13 +65,15 @@ def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
     """At most one finding for each application of this client, on the transactions that it left open."""
     flows = rows_of(frames["flows"])
     # Of a connection that began later nobody knows whether all was seen in between.
-    ends = [(flow["ts_first"], flow["observed_until"] or flow["ts_first"]) for flow in flows]
+    ends = sorted((flow["ts_first"], flow["observed_until"] or flow["ts_first"]) for flow in flows)
+    begun, until = [begin for begin, _ in ends], [*accumulate((last for _, last in ends), max)]
     lossy = any(flow["gap_bytes"] or not flow["bytes_to_client"] for flow in flows)
     gone = bool(flows) and all(flow["closed_by"] is not None for flow in flows)
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
     found: dict[tuple[Any, Severity], list[_Left]] = {}
     for row in rows_of(frames["mongo_transactions"]):
-        end = max((row["ts_last"], *(until for begin, until in ends if begin <= row["ts_last"])))
+        place = bisect_right(begun, row["ts_last"])
+        end = max(row["ts_last"], until[place - 1]) if place else row["ts_last"]
         open_ms = (end - row["ts"]) / NS_PER_MS
         seen = seen_of(row, commands)
         if seen and (gone or open_ms >= open_s * 1000):

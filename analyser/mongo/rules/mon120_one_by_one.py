@@ -38,6 +38,7 @@ from wirewitness.analyser.base.times import NS_PER_S, ms_text, seconds_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_title, namespace
 from wirewitness.analyser.mongo.rules.use import (
@@ -76,6 +77,7 @@ def detect(
         enough = least if row["command"] == "insert" else writes_least
         if row["command"] not in _WRITES or row["succeeded"] < enough or (row["median_documents_sent"] or 0) != 1:
             continue
+        compared(len(every))
         batches = [
             one["median_documents_sent"] for one in every
             if row["command"] == one["command"] == "insert" and client_of(one) != client_of(row)

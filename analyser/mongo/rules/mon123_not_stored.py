@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
@@ -36,7 +36,6 @@ from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
@@ -56,16 +55,28 @@ _NO_PRIMARY = ("secondary", "arbiter", "other")
 _Who = tuple[Any, ...]
 
 
+class _Later(NamedTuple):
+    """Inserts of an application behind a row: the documents, and how many each brought."""
+
+    ids: set[int]
+    sizes: set[int | None]
+
+
 def detect(frames: Frames, *, late_ms: float = 50.0, quiet_least: int = 20) -> Iterator[Finding]:
     """For each application at most one finding of each kind on this collection."""
     rows = rows_of(frames["mongo_commands"])
     stopped: dict[_Who, list[tuple[Row, int]]] = {}
-    for place, row in enumerate(rows):
-        left = _untried(row)
-        if left:
-            left = _still_untried(row, left, rows[place + 1 :])
-        if left:
-            stopped.setdefault(_who(row), []).append((row, left))
+    later: dict[_Who, _Later] = {}
+    untried: list[tuple[Row, int]] = []
+    for row in reversed(rows):
+        if (left := _untried(row)) and (left := _still_untried(row, left, later.get(_who(row), _Later(set(), set())))):
+            untried.append((row, left))
+        if row["command"] in ("insert", "bulkWrite"):
+            inserts = later.setdefault(_who(row), _Later(set(), set()))
+            inserts.ids.update(_ids(row))
+            inserts.sizes.add(row["documents_sent"])
+    for row, left in reversed(untried):
+        stopped.setdefault(_who(row), []).append((row, left))
     for found in stopped.values():
         yield _stopped(found)
     quiet: dict[_Who, list[Row]] = {}
@@ -94,15 +105,12 @@ def _ids(row: Row) -> list[int]:
     return [] if row["document_ids"] is None else [int(one) for one in row["document_ids"]]
 
 
-def _still_untried(row: Row, left: int, later: Sequence[Row]) -> int:
+def _still_untried(row: Row, left: int, later: _Later) -> int:
     """Those that no later insert of the application brings."""
-    compared(len(later))
-    mine = [one for one in later if one["command"] in ("insert", "bulkWrite") and _who(one) == _who(row)]
     ids = _ids(row)[-left:] if len(_ids(row)) == row["documents_sent"] else []
     if not ids:
-        return 0 if any(one["documents_sent"] == left for one in mine) else left
-    again = {one for insert in mine for one in _ids(insert)}
-    return sum(one not in again for one in ids)
+        return 0 if left in later.sizes else left
+    return sum(one not in later.ids for one in ids)
 
 
 def _lost(own: Sequence[Row], rows: Sequence[Row], late_ms: float) -> dict[str, list[Row]]:

@@ -29,6 +29,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -56,13 +57,13 @@ def detect(frames: Frames, *, held_s: float = 1.0, writes_least: int = 10) -> It
     for row in rows:
         if row["same"] == "document" or row["exchange_id"] not in sure:
             holders.setdefault(tuple(row[name] for name in _HOLDER), []).append(row)
-    for who, own in holders.items():
-        others = [one for key, theirs in holders.items() if key != who for one in theirs]
+    may_hold = Counter(one for own in holders.values() for one in {row["exchange_id"] for row in own})
+    for own in holders.values():
         known = {row["exchange_id"] for row in own if row["same"] == "document"}
         guessed = {row["exchange_id"] for row in own} - known
         # Where several may hold it nobody is accused.
         mine = [row for row in own if row["exchange_id"] in known]
-        mine += [row for row in own if row["exchange_id"] in guessed - {one["exchange_id"] for one in others}]
+        mine += [row for row in own if row["exchange_id"] in guessed and may_hold[row["exchange_id"]] == 1]
         if mine:
             yield _finding(mine, held_s * 1000, writes_least)
 

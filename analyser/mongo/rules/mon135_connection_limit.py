@@ -27,6 +27,7 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -37,7 +38,6 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import MONGO_FLOWS
 
@@ -51,22 +51,30 @@ def detect(
     taken = [flow for flow in flows if flow["bytes_to_client"]]
     if len(sent_away) < least or not taken:
         return
-    compared((len(sent_away) + len(taken)) * len(taken))
-    open_then = [_open_at(taken, flow["ts_first"]) for flow in sent_away]
-    most = max(len(_open_at(taken, flow["ts_first"], flow)) for flow in taken)
-    if min(map(len, open_then)) < full * (most + 1):
+    begun = sorted(flow["ts_first"] for flow in taken)
+    ended = sorted(max(flow["ts_first"], flow["ts_closed"]) for flow in taken if flow["ts_closed"] is not None)
+
+    def number(flow: Row) -> int:
+        """How many connections are open when it begins, itself among them."""
+        return bisect_right(begun, flow["ts_first"]) - bisect_right(ended, flow["ts_first"])
+
+    most = max(number(flow) - bool(_open_at([flow], flow["ts_first"])) for flow in taken)
+    fewest = min(sent_away, key=number)
+    if number(fewest) < full * (most + 1):
         return
-    held = Counter(flow["client_address"] for flow in min(open_then, key=len))
+    held = Counter(flow["client_address"] for flow in _open_at(taken, fewest["ts_first"]))
     (holder, holds), *_ = held.most_common(1)
     if holds >= holds_least and holds > half * sum(held.values()):
-        yield _finding(sent_away, open_then[-1], holder, holds, rows_of(frames["mongo_commands"]))
+        yield _finding(
+            sent_away, _open_at(taken, sent_away[-1]["ts_first"]), holder, holds, rows_of(frames["mongo_commands"])
+        )
 
 
-def _open_at(flows: Sequence[Row], ts: int, but: Row | None = None) -> list[Row]:
+def _open_at(flows: Sequence[Row], ts: int) -> list[Row]:
     """The connections that are open at that time."""
     return [
         flow for flow in flows
-        if flow["ts_first"] <= ts and (flow["ts_closed"] is None or flow["ts_closed"] > ts) and flow is not but
+        if flow["ts_first"] <= ts and (flow["ts_closed"] is None or flow["ts_closed"] > ts)
     ]  # fmt: skip
 
 

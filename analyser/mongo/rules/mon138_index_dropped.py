@@ -32,6 +32,7 @@ from wirewitness.analyser.base.times import ms_text, time_text
 from wirewitness.analyser.base.words import printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
@@ -63,6 +64,7 @@ def detect(frames: Frames, *, times: float = 5.0, longer_ms: float = 20.0, least
         slower = []
         wasted_ms = 0.0
         for rows in shapes.values():
+            compared(len(rows))
             before = [row for row in rows if row["ts_response"] <= drop["ts"]][-_NEAR:]
             later = [row for row in rows if row["ts"] >= drop["ts_response"]]
             after = later[:_NEAR]

@@ -41,6 +41,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.queues import DONE, PLACE, PLACE_KEY, TAKEN, TAKES, asks_by_id, document_of
 from wirewitness.analyser.mongo.rules.rows import (
@@ -94,6 +95,7 @@ def _wrote(row: Row) -> bool:
 def _overlap(takes: Sequence[Row], writes: Sequence[Row]) -> _Overlap | None:
     """The first time that a document was given to another one while the one before was at work."""
     for taken, again in pairwise(takes):
+        compared(len(writes))
         own = [row for row in writes if client_of(row) == client_of(taken) and row["ts"] > taken["ts"]]
         if taken["shape_id"] != again["shape_id"] or not own or own[0]["ts"] <= again["ts_response"]:
             continue

@@ -27,6 +27,7 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
@@ -97,9 +98,12 @@ def _put_back(run: Sequence[Row], rows: Sequence[Row]) -> int:
             and document_of(run[0]) in row["document_ids"]
         ):
             written.setdefault(client_of(row), []).append(row["ts"])
-    return sum(
-        any(one["ts"] < ts < other["ts"] for ts in written.get(client_of(one), ())) for one, other in pairwise(run)
-    )
+    return sum(_any_within(written.get(client_of(one), ()), one["ts"], other["ts"]) for one, other in pairwise(run))
+
+
+def _any_within(times: Sequence[int], after: int, before: int) -> bool:
+    place = bisect_right(times, after)
+    return place < len(times) and times[place] < before
 
 
 def _left(rows: Sequence[Row], takes: Sequence[Row], end: int) -> set[int]:

@@ -37,6 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, ms_
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
@@ -79,6 +80,7 @@ def _other_primary(said: Sequence[Row], old: Row, begin: int, end: int) -> bool:
 def _stopped(commands: Sequence[Row], begin: int, end: int, writes: int, edge: int) -> list[list[Row]]:
     """The writes of each client that stood still; none where anybody wrote."""
     found = []
+    compared(len(commands))
     for rows in by_client(commands):
         times = sorted(row["ts"] for row in rows)
         if any(begin + edge < ts < end - edge for ts in times):

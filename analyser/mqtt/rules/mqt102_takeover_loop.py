@@ -39,6 +39,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between, short
 
 TAKEN_OVER = 0x8E
@@ -65,7 +66,7 @@ def detect(
     keep_alive_s = min((one.new["keep_alive_s"] or 0 for one in found), default=0)
     if _in_turn(found):
         window_s = max(window_s, _KEEP_ALIVES * keep_alive_s)
-    most = _most_within(found, int(window_s * NS_PER_S))
+    most = len(most_within(found, int(window_s * NS_PER_S), lambda one: int(one.new["ts"])))
     if not found or most < takeovers_least:
         yield from _shared(connections, turns_least)
         return
@@ -170,16 +171,6 @@ def _in_turn(found: list[_TakeOver]) -> bool:
     back = [one for before, one in pairwise(found) if one.new["client_address"] == before.old["client_address"]]
     moved = all(one.old["client_address"] != one.new["client_address"] for one in found)
     return moved and len(back) == len(found) - 1 >= 1
-
-
-def _most_within(found: list[_TakeOver], window_ns: int) -> int:
-    """The most take-overs in any window."""
-    most = first = 0
-    for place, one in enumerate(found):
-        while one.new["ts"] - found[first].new["ts"] > window_ns:
-            first += 1
-        most = max(most, place - first + 1)
-    return most
 
 
 def _clients(found: list[_TakeOver]) -> list[Row]:

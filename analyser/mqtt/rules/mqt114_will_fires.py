@@ -23,7 +23,6 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_text
@@ -34,6 +33,7 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 DISCONNECT_WITH_WILL = 0x04
@@ -45,7 +45,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     fired = [row for row in rows if _fires(row) and not _back_in_time(row, rows)]
     if not fired:
         return
-    most = _most_within([row["ts_closed"] for row in fired], int(window_s * NS_PER_S))
+    most = len(most_within(sorted(row["ts_closed"] for row in fired), int(window_s * NS_PER_S), int))
     often = most >= often_least
     last = fired[-1]
     asked = sum(_asks_for_will(row) for row in fired)
@@ -115,11 +115,6 @@ def _back_in_time(row: Row, rows: list[Row]) -> bool:
         for other in rows
         if delay_ns and other["flow_id"] != row["flow_id"]
     )
-
-
-def _most_within(times: list[int], window_ns: int) -> int:
-    ordered = sorted(times)
-    return max(bisect_right(ordered, time + window_ns, lo=place) - place for place, time in enumerate(ordered))
 
 
 RULE = Rule(

@@ -41,6 +41,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 ROUNDS = "mqtt_topic_rounds"
@@ -128,7 +129,7 @@ def _loop(rows: list[Row], window_ns: int) -> _Loop | None:
     if not CIRCLE_LEAST <= ratio <= RATIO_MOST:
         return None
     times = [row["ts"] for row in back]
-    return _Loop(back, _most_within(times, window_ns), _gap_ms(times, got), ratio)
+    return _Loop(back, len(most_within(times, window_ns, int)), _gap_ms(times, got), ratio)
 
 
 def _gap_ms(times: list[int], got: list[int]) -> float:
@@ -136,15 +137,6 @@ def _gap_ms(times: list[int], got: list[int]) -> float:
     each = max(len(got) / len(times), 1)
     gaps = [abs(time - got[min(int(place * each), len(got) - 1)]) for place, time in enumerate(times)]
     return median(gaps) / float(NS_PER_MS)
-
-
-def _most_within(times: list[int], window_ns: int) -> int:
-    most = first = 0
-    for place, time in enumerate(times):
-        while time - times[first] > window_ns:
-            first += 1
-        most = max(most, place - first + 1)
-    return most
 
 
 def _finding(loops: list[_Loop]) -> Finding:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 
 from wirewitness.analyser.base.addresses import server_of, server_text
@@ -39,6 +40,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 _SHARE = 0.8
@@ -62,7 +64,8 @@ def detect(
         (by_id.setdefault(row["client_id"], []) if row["client_id"] else nameless).append(row)
     for rows in by_id.values():
         brief = [row for row in rows if _is_short(row, messages_most)]
-        often = 2 * len(brief) >= len(rows) and _most_within(brief, int(window_s * NS_PER_S)) >= connects_least
+        most = most_within(brief, int(window_s * NS_PER_S), itemgetter("ts"))
+        often = 2 * len(brief) >= len(rows) and len(most) >= connects_least
         if often or (len(brief) >= _SHARE * len(rows) and _sooner_than_needed(brief, again_least)):
             yield _churn(brief)
     alone = [*nameless, *(rows[0] for rows in by_id.values() if len(rows) == 1)]
@@ -117,15 +120,6 @@ def _is_left(row: Row) -> bool:
 def _begins(client_id: str) -> str:
     """What is left of a client id without the number or random part at its end."""
     return re.sub(r"[-_./:]?[0-9a-fA-F-]{3,}$|[0-9]+$", "", client_id)
-
-
-def _most_within(rows: list[Row], window_ns: int) -> int:
-    most = first = 0
-    for place, row in enumerate(rows):
-        while row["ts"] - rows[first]["ts"] > window_ns:
-            first += 1
-        most = max(most, place - first + 1)
-    return most
 
 
 def _churn(rows: list[Row]) -> Finding:

@@ -42,7 +42,6 @@ from wirewitness.analyser.base.words import names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_title
 
@@ -73,8 +72,8 @@ def detect(
         caused, all_ends = Counter(one.old["client_id"] for one in found), Counter(row["client_id"] for row, _ in ends)
         victims = {name for name, n in caused.items() if n >= ends_least and n >= share * all_ends[name]}
         found = [one for one in found if one.old["client_id"] in victims]
-        for names in _sets(found):
-            yield _finding([one for one in found if one.old["client_id"] in names], accepted)
+        for together in _sets(found):
+            yield _finding(together, accepted)
 
 
 def _ended_by_server(row: Row) -> int | None:
@@ -89,22 +88,27 @@ def _thrown_out(accepted: Sequence[Row], ends: Sequence[tuple[Row, int]], within
     begun = [row["ts"] for row in accepted]
     moments = sorted(ended for _, ended in ends)
     for row, ended in ends:
-        just = accepted[bisect_left(begun, ended - within) : bisect_right(begun, ended)]
-        compared(len(just))
+        first, behind = bisect_left(begun, ended - within), bisect_right(begun, ended)
         others = bisect_right(moments, ended + within) - bisect_left(moments, ended - within)
-        if len(just) == 1 and others == 1 and just[0]["client_id"] != row["client_id"]:
-            yield _ThrownOut(row, just[0], ended)
+        if behind - first == 1 and others == 1 and accepted[first]["client_id"] != row["client_id"]:
+            yield _ThrownOut(row, accepted[first], ended)
 
 
-def _sets(found: Sequence[_ThrownOut]) -> Iterator[set[str]]:
-    """Client ids that are joined by these ends, those that only throw others out among them."""
-    left = {frozenset((one.old["client_id"], one.new["client_id"])) for one in found}
-    while left:
-        names = set(left.pop())
-        while joined := {pair for pair in left if pair & names}:
-            names.update(*joined)
-            left -= joined
-        yield names
+def _sets(found: Sequence[_ThrownOut]) -> list[list[_ThrownOut]]:
+    """Ends whose client ids are joined by them, those that only throw others out among them."""
+    leads: dict[str, str] = {}
+
+    def lead(name: str) -> str:
+        while leads.setdefault(name, name) != name:
+            leads[name] = name = leads[leads[name]]
+        return name
+
+    for one in found:
+        leads[lead(one.old["client_id"])] = lead(one.new["client_id"])
+    sets: dict[str, list[_ThrownOut]] = {}
+    for one in found:
+        sets.setdefault(lead(one.old["client_id"]), []).append(one)
+    return [*sets.values()]
 
 
 def _finding(found: Sequence[_ThrownOut], accepted: Sequence[Row]) -> Finding:

@@ -37,7 +37,8 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
     if not flows:
         return
     worst = sorted(flows, key=lambda f: (-f["truncated_packets"], f["flow_id"]))
-    proof = [m for m in marks if m["flow_id"] in {f["flow_id"] for f in worst}]
+    cut = {f["flow_id"] for f in worst}
+    proof = [m for m in marks if m["flow_id"] in cut]
     segments = sum(f["truncated_packets"] for f in worst)
     sentence = (
         f"{count(segments, 'segment')} of {count(len(worst), 'connection')} were cut by the snap length; most "

@@ -49,7 +49,6 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.net.answered_clients import EXCHANGES, WITNESSES, Answers
 
@@ -90,6 +89,17 @@ class _Dropped(NamedTuple):
         return self.at_ns - self.heard_ns
 
 
+class _Sent(NamedTuple):
+    """What one side sent on all connections of two hosts: its hop limits, least and greatest, and how many packets.
+
+    heard_ns: the last packet of all.
+    """
+
+    ttls: tuple[int, int] | None
+    packets: int
+    heard_ns: int
+
+
 def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets_least: int = 3) -> Iterator[Finding]:
     """At most one finding for each client and server."""
     marks, exchanges = _by(rows_of(frames["expert_infos"]), "flow_id"), rows_of(frames["exchanges"])
@@ -99,10 +109,11 @@ def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets
     )
     answers = Answers(exchanges)
     for flows in _by(rows_of(frames["flows"]), *_PAIR).values():
+        sent = {side: _sent(flows, side) for side in _OTHER}
         dead = [
             _proven(one, marks.get(one.flow["flow_id"], ()), waiting.get(one.flow["flow_id"], ()))
             for flow in flows
-            for one in (*_reset(flow, flows, packets_least), *_unheard(flow, flows, sent_least))
+            for one in (*_reset(flow, sent, packets_least), *_unheard(flow, sent, sent_least))
             if one.idle_ns >= idle_s * NS_PER_S
         ]
         dropped = [one for one in dead if one.kind != "alone" or _is_cleared(one, answers)]
@@ -135,37 +146,43 @@ def _proven(one: _Dropped, marks: Sequence[Row], waiting: Sequence[Row]) -> _Dro
     return one._replace(marks=shown, waiting=waiting)
 
 
-def _reset(flow: Row, flows: Sequence[Row], packets_least: int) -> Iterator[_Dropped]:
+def _sent(flows: Sequence[Row], sender: str) -> _Sent:
+    ttls = [ttl for one in flows for ttl in _own_ttls(one, sender) if ttl is not None]
+    packets = sum(one[f"{sender}_packets"] or 0 for one in flows)
+    heard = max(one[f"ts_last_from_{sender}"] or 0 for one in flows)
+    return _Sent((min(ttls), max(ttls)) if ttls else None, packets, heard)
+
+
+def _reset(flow: Row, sent: Mapping[str, _Sent], packets_least: int) -> Iterator[_Dropped]:
     """The first reset in another's name, after a pause of the one in whose name it is."""
     for sender in dict.fromkeys((flow["reset_by"], *_OTHER)):
         heard, closed = flow.get(f"ts_last_from_{sender}"), flow["ts_closed"]
-        if heard is not None and closed is not None and _is_others(flow, flows, sender, packets_least):
+        if heard is not None and closed is not None and _is_others(flow, sent[sender], sender, packets_least):
             yield _Dropped(flow, "reset", sender, heard, closed)
             return
 
 
-def _is_others(flow: Row, flows: Sequence[Row], sender: str, packets_least: int) -> bool:
+def _is_others(flow: Row, sent: _Sent, sender: str, packets_least: int) -> bool:
     """Does a reset come from nearer or further than all that its sender sent, with an IP id that is not its next?"""
-    compared(len(flows))
     reset, step = flow.get(f"{sender}_reset_ttl"), flow.get(f"{sender}_reset_step")
-    own = [ttl for one in flows for ttl in _own_ttls(one, sender) if ttl is not None]
-    if reset is None or not own or min(own) <= reset <= max(own) or (step is not None and 0 < step <= _NEXT_IDS):
+    if reset is None or sent.ttls is None or sent.ttls[0] <= reset <= sent.ttls[1]:
         return False
-    return sum(one[f"{sender}_packets"] or 0 for one in flows) >= packets_least
+    return not (step is not None and 0 < step <= _NEXT_IDS) and sent.packets >= packets_least
 
 
 def _own_ttls(flow: Row, sender: str) -> tuple[int | None, ...]:
     return flow[f"{sender}_ttl"], flow[f"{sender}_ttl_lowest"], flow[f"{sender}_ttl_last"]
 
 
-def _unheard(flow: Row, flows: Sequence[Row], sent_least: int) -> Iterator[_Dropped]:
+def _unheard(flow: Row, sent: Mapping[str, _Sent], sent_least: int) -> Iterator[_Dropped]:
     """Bytes that are sent again and again and never confirmed: while both hosts talk elsewhere, or of the client."""
     for sender, other in _OTHER.items():
         heard, since = flow[f"ts_last_from_{other}"], flow[f"ts_unheard_to_{other}"]
         sends = flow[f"unheard_sends_to_{other}"]
         if heard is None or since is None or sends < sent_least or heard > since:
             continue
-        if any(one is not flow and (one[f"ts_last_from_{other}"] or 0) > since for one in flows):
+        # Its own last packet came before.
+        if sent[other].heard_ns > since:
             yield _Dropped(flow, "unheard", sender, heard, since, sends)
         elif sender == "client":
             yield _Dropped(flow, "alone", sender, heard, since, sends)

@@ -33,8 +33,9 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
@@ -44,7 +45,6 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 # Server unavailable (3.1.1); server unavailable, server busy, quota exceeded, connection rate exceeded (5.0).
@@ -63,6 +63,9 @@ class _Answers(NamedTuple):
     busy: set[str]
     late: set[str]
     sent_ns: Sequence[int]
+
+
+_begun = itemgetter("ts_first")
 
 
 class _Herd(NamedTuple):
@@ -89,9 +92,10 @@ def detect(
     """At most one finding for this server: its worst return."""
     answers = _answers(rows_of(frames["mqtt_connections"]), int(patience_s * NS_PER_S))
     flows = sorted(rows_of(frames["flows"]), key=lambda row: (row["ts_first"], row["flow_id"]))
+    served = [row["ts_first"] for row in flows if _serves(row, answers)]
     herds = []
     for away_ns in _absences(flows, answers, lost_least, int(together_s * NS_PER_S)):
-        herd = _return(flows, answers, away_ns, int(window_s * NS_PER_S), int(beside_s * NS_PER_S))
+        herd = _return(flows, served, answers, away_ns, int(window_s * NS_PER_S), int(beside_s * NS_PER_S))
         if herd is None or len(herd.came) < attempts_least:
             continue
         if len(herd.failed) >= max(failed_least, failed_share * len(herd.came)):
@@ -146,20 +150,22 @@ def _absences(flows: Sequence[Row], answers: _Answers, least: int, together_ns: 
             failed = 0
 
 
-def _return(flows: Sequence[Row], answers: _Answers, away_ns: int, window_ns: int, beside_ns: int) -> _Herd | None:
-    """What came when the server was back; None where it did not come back."""
-    compared(len(flows))
-    later = [row for row in flows if row["ts_first"] >= away_ns]
-    served = [row["ts_first"] for row in later if _serves(row, answers)]
-    if not served:
+def _return(
+    flows: Sequence[Row], served: Sequence[int], answers: _Answers, away_ns: int, window_ns: int, beside_ns: int
+) -> _Herd | None:
+    """What came when the server was back; None where it did not come back. flows, and when those that were served
+    began: in the order of time."""
+    place = bisect_left(served, away_ns)
+    if place == len(served):
         return None
-    came = [row for row in later if served[0] <= row["ts_first"] <= served[0] + window_ns]
+    back_ns = served[place]
+    came = flows[bisect_left(flows, back_ns, key=_begun) : bisect_right(flows, back_ns + window_ns, key=_begun)]
     failed = [
         row for row in came
         if (row["flow_id"] in answers.late or _in_vain(row, answers))
         and (_is_there(served, row["ts_first"], beside_ns) or _answered_others(answers.sent_ns, row))
     ]  # fmt: skip
-    return _Herd(away_ns, served[0], came, failed)
+    return _Herd(away_ns, back_ns, came, failed)
 
 
 def _is_there(served: Sequence[int], at_ns: int, beside_ns: int) -> bool:

@@ -123,9 +123,10 @@ RULE = Rule(
         "flows": _SUSPECT,
         "messages": named_by("messages", _SUSPECT),
         "expert_infos": f"code = 'retransmission' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})",
-        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges e JOIN expert_infos x USING (flow_id) "
-        "WHERE x.code = 'retransmission' AND x.ts BETWEEN e.ts AND e.ts_response "
-        f"AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT}))",
+        # The first retransmission since its request came before its response.
+        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges AS e ASOF JOIN (SELECT flow_id, ts FROM "
+        f"expert_infos WHERE code = 'retransmission' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})) AS x "
+        "ON e.flow_id = x.flow_id AND e.ts <= x.ts WHERE x.ts <= e.ts_response)",
     },
     suspects="SELECT flow_id FROM r_flows",
 )

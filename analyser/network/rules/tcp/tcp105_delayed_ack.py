@@ -37,6 +37,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
+from typing import Any
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS
@@ -52,8 +53,8 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Span, Spans
 from wirewitness.analyser.tcp.waits import MOST_OPTIONS_BYTES
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
@@ -72,12 +73,15 @@ def detect(
     """One finding for each direction of this flow in which `times_least` waits of that kind were seen."""
     rows = rows_of(frames["tcp_waits"])
     full = [row for row in rows if row["kind"] == "full_window" and _share(row) >= full_share_least]
-    compared(len(full) * len(rows))
+    filled: dict[Any, list[Span]] = {}
+    for row in full:
+        filled.setdefault(_way(row), []).append((row["ts"], row["ts_last"], None))
+    meanwhile = {way: Spans(spans) for way, spans in filled.items()}
     waits = [
         wait
         for wait in rows
         if wait["kind"] == "delayed_ack"
-        and not any(_meanwhile(wait, one) for one in full)
+        and not (_way(wait) in meanwhile and meanwhile[_way(wait)].meets(wait["ts"] - 1, wait["ts_last"] + 1))
         and wait_ms_least <= wait["wait_ms"] <= wait_ms_most
         and wait["answer_ms"] <= answer_ms_most
         and max(wait["sent_bytes"], wait["next_bytes"])
@@ -104,10 +108,8 @@ def _share(full: Row) -> float:
     return 1.0 if lasted_ms <= 0 else full["wait_ms"] / lasted_ms
 
 
-def _meanwhile(wait: Row, full: Row) -> bool:
-    """Did the sender wait while its peer's window was full?"""
-    same = (wait["flow_id"], wait["direction"]) == (full["flow_id"], full["direction"])
-    return bool(same and wait["ts"] <= full["ts_last"] and wait["ts_last"] >= full["ts"])
+def _way(wait: Row) -> tuple[str, str]:
+    return wait["flow_id"], wait["direction"]
 
 
 def _in_messages(waits: list[Row], messages: list[Row]) -> list[Row]:
@@ -163,10 +165,13 @@ def _finding(flow: Row, name: str | None, direction: str, waits: list[Row], late
     )
 
 
+# Messages of one direction stand one behind the other: the last one that begins before is the only one to look at.
+_STALLS = "FROM tcp_waits WHERE kind = 'delayed_ack'"
 _CUT = (
-    "SELECT m.message_id FROM messages m JOIN tcp_waits w ON w.flow_id = m.flow_id AND w.direction = m.direction "
-    "AND m.stream_offset < w.stream_offset AND w.stream_offset < m.stream_offset + m.length_bytes "
-    "WHERE w.kind = 'delayed_ack'"
+    f"SELECT m.message_id FROM (SELECT flow_id, direction, stream_offset {_STALLS}) AS w ASOF JOIN "
+    f"(SELECT flow_id, direction, stream_offset, length_bytes, message_id FROM messages "
+    f"WHERE flow_id IN (SELECT flow_id {_STALLS})) AS m ON w.flow_id = m.flow_id AND w.direction = m.direction "
+    "AND w.stream_offset > m.stream_offset WHERE w.stream_offset < m.stream_offset + m.length_bytes"
 )
 
 RULE = Rule(

@@ -49,8 +49,8 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.dissectors.registry import dissector_of
 
 # Latencies below it are not told apart from none: half of what a capture in microseconds shows.
@@ -91,8 +91,9 @@ def _finding(
     slow = least < shrinks_below * most
     full_ms, sent = sum(w["wait_ms"] for w in waits), sum(w["sent_bytes"] for w in waits)
     lasted_ms = sum((w["ts_last"] - w["ts"]) / NS_PER_MS for w in waits)
-    compared(len(exchanges) * len(waits))
-    under_way = [e for e in exchanges if any(_overlap(e, wait) for wait in waits)]
+    full = Spans((wait["ts"], wait["ts_last"], None) for wait in waits)
+    # One without an answer is where its request is.
+    under_way = [e for e in exchanges if full.meets(e["ts"] - 1, (e["ts_response"] or e["ts"]) + 1)]
     shrank = f"shrank to {least:,} bytes: the {receiver} reads slowly"
     window = shrank if slow else f"stayed at {most:,} bytes: it is too small"
     speed = f"{sent / max(lasted_ms, 1):,.0f} kB/s"
@@ -143,11 +144,6 @@ def _setting(protocol: str | None) -> str:
     return f" ({dissector.receive_buffer})" if dissector is not None and dissector.receive_buffer else ""
 
 
-def _overlap(exchange: Row, wait: Row) -> bool:
-    """Was the exchange under way during the wait? One without an answer is where its request is."""
-    return bool(exchange["ts"] <= wait["ts_last"] and (exchange["ts_response"] or exchange["ts"]) >= wait["ts"])
-
-
 _LONG = "kind = 'full_window' AND wait_ms > 1000 AND window_least_bytes IS NOT NULL AND window_most_bytes IS NOT NULL"
 
 RULE = Rule(
@@ -172,8 +168,11 @@ RULE = Rule(
         "flows": "duplicate_of IS NULL",
         "tcp_waits": _LONG,
         "messages": named_by("messages", f"flow_id IN (SELECT flow_id FROM tcp_waits WHERE {_LONG})"),
-        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges e JOIN tcp_waits w USING (flow_id) "
-        f"WHERE e.ts <= w.ts_last AND coalesce(e.ts_response, e.ts) >= w.ts AND {_LONG})",
+        # Of the waits that began before it ended the one that ends last.
+        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges AS e ASOF JOIN "
+        f"(SELECT flow_id, ts, max(ts_last) OVER (PARTITION BY flow_id ORDER BY ts) AS until FROM tcp_waits "
+        f"WHERE {_LONG}) AS w ON e.flow_id = w.flow_id AND coalesce(e.ts_response, e.ts) >= w.ts "
+        "WHERE e.ts <= w.until)",
     },
     suspects="SELECT flow_id FROM r_flows SEMI JOIN r_tcp_waits USING (flow_id)",
 )  # fmt: skip

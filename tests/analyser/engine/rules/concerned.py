@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import duckdb
 
 from tests.analyser.engine.rules.scenarios import Scenario
-from tests.support.rows import connection_from_rows
+from tests.support.rows import Rows, connection_from_rows
 from tests.support.shares import RUNS_THE_REST
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
@@ -24,7 +24,7 @@ from wirewitness.analyser.tables.tables import TABLES
 
 def concerned(scenario: Scenario) -> list[Rule]:
     """Those that an analysis asks, and the one that it is about."""
-    filled = _filled(scenario)
+    filled = _filled(scenario.rows)
     filled |= {made for stage in STAGES if filled & _of_protocol(stage) for made in stage.makes}
     # Where rows of exchanges stand without their flows, these speak the same.
     spoken = {dict(row).get("protocol") for table in ("flows", "exchanges") for row in scenario.rows.get(table, ())}
@@ -42,11 +42,15 @@ def connected(scenario: Scenario, rules: Iterable[Rule] | None = None) -> duckdb
     """The tables with their context, as these rules read it, else those looked at. A stage that reads empty tables
     only would change nothing and is left out, and so is one whose own rows the scenario gives."""
     con = connection_from_rows(scenario.rows)
-    given = _filled(scenario)
-    for stage in _wanted(looked_at(scenario) if rules is None else rules):
-        if given & _of_protocol(stage) and not given & {*stage.new}:
-            stage.run(con)
+    for stage in stages_of(scenario.rows, looked_at(scenario) if rules is None else rules):
+        stage.run(con)
     return con
+
+
+def stages_of(rows: Rows, rules: Iterable[Rule]) -> list[Stage]:
+    """The stages that `connected` runs on these rows for these rules, in their order."""
+    given = _filled(rows)
+    return [one for one in _wanted(rules) if given & _of_protocol(one) and not given & {*one.new}]
 
 
 def _wanted(rules: Iterable[Rule]) -> list[Stage]:
@@ -68,8 +72,8 @@ def partitions(con: duckdb.DuckDBPyConnection, rule: Rule) -> Iterator[tuple[Key
                 yield from ((key, frames) for _, frames in some)
 
 
-def _filled(scenario: Scenario) -> set[str]:
-    return {table for table, rows in scenario.rows.items() if rows}
+def _filled(rows: Rows) -> set[str]:
+    return {table for table, some in rows.items() if some}
 
 
 def _of_protocol(stage: Stage) -> set[str]:
