@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wirewitness.app.shared.failure import CallerError, silence
+from wirewitness.app.shared.local_files import check_is_local
 
 Write = Callable[[bytes], object]
 _DEFAULT_WIDTH = 100
@@ -72,6 +73,7 @@ def check_output(output: str | None, captures: Sequence[str], option: str = "--o
         return
     from wirewitness.analyser.base.private_files import is_planted
 
+    check_is_local(output, option)
     if is_planted(output):
         raise CallerError(f"{option} {output}: that is a link of somebody else, in a folder where all may write")
     target = Path(os.path.realpath(output))
