@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
@@ -126,12 +126,12 @@ class Analysis:
     def write_parquet(
         self,
         name: str,
-        path: str | Path,
+        path: str | Path | BinaryIO,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         limit: int | None = None,
     ) -> int:
-        """Write a table to a Parquet file (zstd); the number of rows written."""
+        """Write a table to a Parquet file, or a stream (zstd); the number of rows written."""
         import pyarrow.parquet as pq
 
         schema = self._output_schema(name, columns)

@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.analyser.base.words import printable
 
 FAULTS = "WIREWITNESS_FAULTS"
@@ -48,7 +49,7 @@ def caught(error: Exception) -> str:
 def described(error: BaseException) -> str:
     """Its kind and the first line of its message, without what that quotes."""
     text = _QUOTED.sub("'...'", (str(error).splitlines() or [""])[0])
-    return f"{type(error).__name__}: {text[:_MESSAGE_CHARACTERS]}"
+    return f"{type(error).__name__}: {beginning(text, _MESSAGE_CHARACTERS)}"
 
 
 def trace_lines(error: BaseException) -> Iterator[str]:

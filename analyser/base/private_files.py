@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import shutil
-import stat
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -54,28 +53,18 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
 
 
 @contextmanager
-def part_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
-    """A new file (or folder) beside `target` that takes its place at the end, or vanishes when writing fails.
-
-    A folder takes no place that something has already. Raises OSError.
-    """
-    _remove_parts(target)
-    held = None
-    while held is None:
-        part = target.with_name(f".{target.name[:200]}.{uuid.uuid4().hex[:8]}.part")
-        if folder:
-            part.mkdir()
-        else:
-            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
-        held = _held(part)
-    try:
+def folder_part_of(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, for this user alone, that takes its place at the end, or vanishes when filling it
+    fails; it takes no place that something has already. Raises OSError."""
+    remove_parts(target)
+    with held_folder(lambda: target.with_name(new_part_name(target))) as part:
         yield part
-        (part.rename if folder else part.replace)(target)
-    except BaseException:
-        _remove(part)
-        raise
-    finally:
-        os.close(held)
+        part.rename(target)
+
+
+def new_part_name(target: Path) -> str:
+    """A name beside `target` for what is to take its place."""
+    return f".{target.name[:200]}.{uuid.uuid4().hex[:8]}.part"
 
 
 @contextmanager
@@ -94,19 +83,6 @@ def held_folder(name: Callable[[], Path]) -> Iterator[Path]:
         os.close(held)
 
 
-def is_planted(path: str | os.PathLike[str]) -> bool:
-    """Is this a link that somebody else put into a folder where everybody may?
-
-    As the kernel's fs.protected_symlinks has it: in a sticky folder that all can write to, links count that are the
-    user's own or of the folder's owner.
-    """
-    with suppress(OSError):
-        link, folder = os.lstat(path), os.stat(os.path.dirname(os.path.abspath(path)))
-        shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
-        return stat.S_ISLNK(link.st_mode) and bool(shared) and link.st_uid not in (os.geteuid(), folder.st_uid)
-    return False
-
-
 @cache
 def _remove_left(place: str) -> None:
     with suppress(OSError), os.scandir(place) as entries:
@@ -115,7 +91,8 @@ def _remove_left(place: str) -> None:
         remove_if_left(Path(path))
 
 
-def _remove_parts(target: Path) -> None:
+def remove_parts(target: Path) -> None:
+    """Remove what killed processes left of what was to take this place."""
     mine = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError), os.scandir(target.parent) as entries:
         for path in [entry.path for entry in entries if mine.fullmatch(entry.name)]:

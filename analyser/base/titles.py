@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wirewitness.analyser.base.bounded import both_ends
 from wirewitness.analyser.base.words import printable
 
 # Characters of one name, of which the last ones tell names of one kind apart; of several; of a name and its address.
@@ -16,10 +17,7 @@ _LONGEST, _END, _ROOM, _WHO = 32, 11, 32, 44
 
 def short(name: object) -> str:
     """The name, its middle left out where it is long; `?` where it is not known."""
-    text = "?" if name is None else str(name)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST - _END - 1]}…{text[-_END:]}"
-    return printable(text)
+    return printable(both_ends("?" if name is None else str(name), _LONGEST, _END))
 
 
 def client_title(row: Mapping[str, Any]) -> str:

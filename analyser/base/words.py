@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, AnyStr
 
+from wirewitness.analyser.base.bounded import beginning
+
 # Control, format (text direction, zero width, tags), line and paragraph separators, lone surrogates.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 # How a name ends that tables hold only the beginning of: a regular expression, for SQL too. Its dots may be masked.
@@ -51,8 +53,8 @@ def printable(text: str, most: int | None = None) -> str:
 
     Names come from the wire: a client id must not be able to write on a terminal.
     """
-    if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
+    if most is not None:
+        text = beginning(text, most)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

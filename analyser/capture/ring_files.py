@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
+
+from wirewitness.analyser.base.written_files import begun
 
 
 class WritingStoppedError(Exception):
@@ -54,7 +56,7 @@ class RingFiles:
             while self._most_files and len(self._names) >= self._most_files:
                 self._names.popleft().unlink(missing_ok=True)
             self._names.append(path)
-            self._file = cast(BinaryIO, path.open("xb" if self._most_bytes else "wb", buffering=0))
+            self._file = begun(str(path), new=bool(self._most_bytes))
         except OSError as error:
             raise WritingStoppedError(f"{path} cannot be written: {error.strerror or error}") from error
         head = self._head()

@@ -167,10 +167,8 @@ def accept(
         return review
     text = with_entries(path, text_of(path) if os.path.exists(path) else "", entries)
     try:
-        with whole_file(path) as part:
-            if os.path.exists(path):
-                os.chmod(part, os.stat(path).st_mode & 0o777)
-            part.write_text(text, encoding="utf-8")
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
         raise CallerError(f"{OPTION} {path}: {error.strerror}") from error
     say(f"note: {len(entries)} {'entry' if len(entries) == 1 else 'entries'} written to {path}")

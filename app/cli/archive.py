@@ -17,6 +17,7 @@ import click
 from wirewitness.app.cli.archive_result import complaints, notes, result_lines, status_of
 from wirewitness.app.cli.output import write_text
 from wirewitness.app.shared.failure import CallerError, Status, complain, say
+from wirewitness.app.shared.local_files import check_is_local
 from wirewitness.app.shared.names import checked_table
 from wirewitness.app.shared.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
 from wirewitness.app.shared.reading import complain_of_failure, complain_of_faults
@@ -33,6 +34,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
     """--pack: writes what spark-submit needs and ends."""
     if folder is None or ctx.resilient_parsing:
         return
+    check_is_local(folder, "--pack")
     from wirewitness.analyser.archive.spark.code_zip import pack_for_submit
 
     try:
@@ -110,6 +112,7 @@ def archive(
         raise click.UsageError("--compact takes nothing in: name only --output DATASET")
     if not compact and not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
+    _check_packages((*inputs, output))
     with _faults_as_lines():
         if compact:
             return _compacted(output, how, quiet)
@@ -117,6 +120,19 @@ def archive(
         settings = _session_settings(how)
         work = _Archiving(inputs, output, options, quiet)
         return _followed(work, settings) if follow else _once(work, settings)
+
+
+def _check_packages(names: Iterable[str]) -> None:
+    """CallerError where addresses need packages that are missing, before Spark is started for nothing."""
+    from wirewitness.analyser.base.storage.address import address_of
+    from wirewitness.analyser.base.storage.stores import NoStorage, check_installed
+
+    for name in names:
+        if (address := address_of(name)) is not None:
+            try:
+                check_installed(address.scheme)
+            except NoStorage as error:
+                raise CallerError(f"{name}: {error.strerror}") from error
 
 
 class _Archiving:

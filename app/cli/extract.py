@@ -246,7 +246,7 @@ def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bo
 def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
     from wirewitness.analyser.analysis.evidence.choose import chosen_packets
 
-    with whole_file(output) as path, path.open("wb") as file:
+    with whole_file(output) as file:
         return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output, secrets))
 
 

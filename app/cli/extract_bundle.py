@@ -25,17 +25,17 @@ class Asked(NamedTuple):
 @contextmanager
 def new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from wirewitness.analyser.base.private_files import TemporaryFolder, part_of
+    from wirewitness.analyser.base.private_files import TemporaryFolder, folder_part_of
 
     if target.suffix.lower() != ".zip":
-        with part_of(target, folder=True) as folder:
+        with folder_part_of(target) as folder:
             yield folder
         return
     with TemporaryFolder() as folder:
         yield Path(folder)
-        with whole_file(str(target)) as path, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-            for file in sorted(Path(folder).iterdir()):
-                packed.write(file, file.name)
+        with whole_file(str(target)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            for one in sorted(Path(folder).iterdir()):
+                packed.write(one, one.name)
 
 
 def fill_bundle(folder: Path, analysis: Analysis, asked: Sequence[Asked], rows: Sequence[MessageRow]) -> None:

@@ -15,6 +15,7 @@ from wirewitness.app.cli.live_ending import Ending
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from wirewitness.app.shared.failure import OWN_PROCESS, CallerError, Status, complain
 from wirewitness.app.shared.live_options import DurationType, PortsType, RotationType, capture_job, check_options
+from wirewitness.app.shared.local_files import check_is_local
 from wirewitness.app.shared.options import hosts_option, keylog_option, log_zone_option, topic_id_option
 from wirewitness.app.shared.reading import report_inputs, status_of
 
@@ -96,6 +97,8 @@ def live(
     only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate, "no-owners": no_owners}
     check_options(interfaces, read, only)
     check_output(write, [], "--write")
+    check_is_local(read or "", "-r", ", a pipe or -; analyse reads captures in stores")
+    check_is_local(share or "", "--share")
     job = capture_job(interfaces, filter_text, ports or (), write, rotate, not no_owners) if read is None else None
     from wirewitness.app.cli.live_output import output_for
 

@@ -26,7 +26,7 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
 
     The captures are read first; then tools answer: overview, findings, finding, rule, why, stands_out, compare, differ,
     expect, tables, columns, query, groups and message. Nothing can be changed and no other file be read; answers are
-    bounded (1,000 rows, 60,000 characters), a query ends after 30 s. What applications sent is shown with --payload
+    bounded (1,000 rows, 60,000 bytes), a query ends after 30 s. What applications sent is shown with --payload
     only, credentials never.
 
     \b

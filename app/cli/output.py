@@ -11,10 +11,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from wirewitness.app.shared.failure import CallerError, silence
+from wirewitness.app.shared.local_files import check_is_local
 
 Write = Callable[[bytes], object]
 _DEFAULT_WIDTH = 100
@@ -37,7 +37,7 @@ def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
         except _ReaderGoneError:
             silence(sys.stdout)
         return
-    with whole_file(output) as path, path.open("wb") as file:
+    with whole_file(output) as file:
         yield file.write
 
 
@@ -51,16 +51,16 @@ def listing(headings: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -
 
 
 @contextmanager
-def whole_file(output: str) -> Iterator[Path]:
-    """A path to write to; it becomes `output` at the end, or vanishes when writing fails."""
-    target = Path(os.path.realpath(output))
-    if target.exists() and not target.is_file():
-        yield target  # a device or a named pipe cannot be replaced
-        return
-    from wirewitness.analyser.base.private_files import part_of
+def whole_file(output: str) -> Iterator[BinaryIO]:
+    """A stream to write to; its file becomes `output` at the end, or vanishes when writing fails. CallerError for a
+    place that came to be none to write to."""
+    from wirewitness.analyser.base.written_files import Refused, written
 
-    with part_of(target) as part:
-        yield part
+    try:
+        with written(output) as file:
+            yield file
+    except Refused as error:
+        raise CallerError(f"{output}: {error.strerror}") from error
 
 
 def check_output(output: str | None, captures: Sequence[str], option: str = "--output") -> None:
@@ -70,19 +70,16 @@ def check_output(output: str | None, captures: Sequence[str], option: str = "--o
     """
     if output is None:
         return
-    from wirewitness.analyser.base.private_files import is_planted
+    from wirewitness.analyser.base.written_files import place_of
 
-    if is_planted(output):
-        raise CallerError(f"{option} {output}: that is a link of somebody else, in a folder where all may write")
-    target = Path(os.path.realpath(output))
-    if target.is_dir():
-        raise CallerError(f"{option} {output}: that is a directory")
-    if not target.parent.is_dir():
-        raise CallerError(f"{option} {output}: there is no directory {target.parent}")
-    writable = target if target.exists() and not target.is_file() else target.parent
-    if not os.access(writable, os.W_OK):
-        raise CallerError(f"{option} {output}: no permission to write in {target.parent}")
-    if target.exists() and any(os.path.exists(c) and target.samefile(c) for c in captures):
+    check_is_local(output, option)
+    try:
+        place = place_of(output)
+    except OSError as error:
+        raise CallerError(f"{option} {output}: {error.strerror or error}") from error
+    if not os.access(place.path if place.is_stream else place.path.parent, os.W_OK):
+        raise CallerError(f"{option} {output}: no permission to write in {place.path.parent}")
+    if place.path.exists() and any(os.path.exists(c) and place.path.samefile(c) for c in captures):
         raise CallerError(f"{option} {output}: that is one of the captures")
 
 

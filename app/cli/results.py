@@ -25,8 +25,8 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
         batches = _batches(analysis, sql)
         first = next(batches)
         if form == "parquet" and output is not None:
-            with whole_file(output) as path:
-                _write_parquet(chain([first], batches), first.schema, path)
+            with whole_file(output) as file:
+                _write_parquet(chain([first], batches), first.schema, file)
             return
         with result_sink(output, text=form == "table") as write:
             for piece in formatted(

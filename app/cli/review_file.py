@@ -23,6 +23,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.local_files import is_elsewhere
 from wirewitness.app.shared.names import near_names
 from wirewitness.app.shared.small_files import NoSuchText, small_text, toml_of
 
@@ -49,7 +50,7 @@ def text_of(path: str) -> str:
     try:
         return small_text(path, MOST_BYTES)
     except NoSuchText as error:
-        hints = [] if os.path.exists(path) else ["--accept RULE_OR_ID --note TEXT begins one"]
+        hints = [] if os.path.exists(path) or is_elsewhere(path) else ["--accept RULE_OR_ID --note TEXT begins one"]
         raise CallerError(f"{OPTION} {path}: {error}", *hints) from error
 
 

@@ -70,9 +70,9 @@ def write_rows(analysis: Analysis, selection: Selection, form: str, output: str 
 
     try:
         if form == "parquet" and output is not None:
-            with whole_file(output) as path:
+            with whole_file(output) as file:
                 analysis.write_parquet(
-                    selection.table, path, columns=selection.columns, where=selection.where, limit=selection.limit
+                    selection.table, file, columns=selection.columns, where=selection.where, limit=selection.limit
                 )
             return
         with result_sink(output, text=form == "table") as write:

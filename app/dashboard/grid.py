@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.components.table import ASCENDING, DESCENDING, Head, Line, Table
 from wirewitness.reports.base.formats.printable import visible
@@ -46,7 +47,7 @@ def _time(at_ns: int) -> str:
 
 def _text(value: Any) -> str:
     words = visible(str(value))
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}.."
+    return beginning(words, _LONGEST, "..")
 
 
 _WORDS: Mapping[str, Callable[[Any], str]] = {

@@ -12,14 +12,16 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup, escape
 
+from wirewitness.analyser.base.bounded import bounded
 from wirewitness.reports.base.formats.printable import visible
 
+MOST = 10_000  # characters of one value
 STYLE = Path(__file__).with_name("style.css")
 
 
 def text(value: Any) -> Markup:
-    """A value as text of a page; control characters and direction marks are spelled out."""
-    return value if isinstance(value, Markup) else escape(visible("" if value is None else str(value)))
+    """A value as text of a page, of bounded length; control characters and direction marks are spelled out."""
+    return value if isinstance(value, Markup) else escape(visible("" if value is None else bounded(str(value), MOST)))
 
 
 def html(template: str, **values: Any) -> Markup:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wirewitness.analyser.base.bounded import excerpt
 from wirewitness.app.expect.errors import RulesError
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -53,5 +54,5 @@ def comparison(value: object, where: str) -> Comparison:
         return Comparison("==", float(value))
     found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise RulesError(f'{where} must be a comparison such as "<= 700" or "== 0", not {value!r}'[:300])
+        raise RulesError(f'{where} must be a comparison such as "<= 700" or "== 0", not {excerpt(repr(value))}')
     return Comparison("==" if found[1] == "=" else found[1], float(found[2]))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.analyser.base.words import count, json_text
 from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome
@@ -108,7 +109,7 @@ def _cell(name: str, value: Any) -> str:
     if name == "ts" and isinstance(value, str):
         return value[11:23]  # the packet tells the day
     text = "" if value is None else f"{value:,.3f}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+    return beginning(text, _MOST_LETTERS)
 
 
 def json_document(outcomes: Sequence[Outcome], doubts: Sequence[str], *, strict: bool) -> bytes:

@@ -22,6 +22,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.analysis.all_rules import RULES
+from wirewitness.analyser.base.bounded import beginning, excerpt
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.renamed import RENAMED_TABLES, column_note, table_note
@@ -87,7 +88,8 @@ class _Entry:
     def _needed(self, text: str) -> Rows:
         found = _NEEDS.fullmatch(text.strip())
         if found is None:
-            raise RulesError(f'{self.where}: needs must be "TABLE" or "TABLE where CONDITION", not {text!r}'[:300])
+            given = excerpt(repr(text))
+            raise RulesError(f'{self.where}: needs must be "TABLE" or "TABLE where CONDITION", not {given}')
         table = self.table(found[1])
         if found[2]:
             check_condition(found[2], table, f"{self.where}: needs")
@@ -173,9 +175,9 @@ def expectations_of(path: str, source: str, text: str) -> list[Expectation]:
 
 def _entry(path: str, source: str, number: int, values: Mapping[str, Any]) -> _Entry:
     name = values.get("name")
-    called = f" ({name[:60]!r})" if isinstance(name, str) else ""
+    called = f" ({beginning(name, 60)!r})" if isinstance(name, str) else ""
     said = " ".join(str(values.get("sql", f"expectation {number}")).split())
-    return _Entry(f"{path}: expectation {number}{called}", source, values, said if len(said) <= 60 else f"{said[:59]}…")
+    return _Entry(f"{path}: expectation {number}{called}", source, values, beginning(said, 60))
 
 
 def _expectation(entry: _Entry) -> Expectation:

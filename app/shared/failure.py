@@ -51,11 +51,12 @@ def complain(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line on standard error, always one: names in it can neither begin another nor steer the terminal. When nobody
-    reads it any more, that is no reason to fail."""
+    """A line on standard error, always one and of bounded length: names in it can neither begin another nor steer the
+    terminal. When nobody reads it any more, that is no reason to fail."""
+    from wirewitness.analyser.base.bounded import bounded
     from wirewitness.reports.base.formats.printable import visible
 
-    _write_line(visible(text))
+    _write_line(visible(bounded(text)))
 
 
 def _write_line(text: str) -> None:

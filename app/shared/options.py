@@ -12,6 +12,7 @@ from uuid import UUID
 import click
 
 from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.local_files import check_is_local
 from wirewitness.app.shared.names import checked_name
 from wirewitness.app.shared.times import unix_ns
 
@@ -191,6 +192,7 @@ def _checked_protocol(name: str, enabled: tuple[str, ...]) -> str:
 
 def _checked_file(option: str, path: str) -> str:
     """The absolute path of a file that can be read: other processes may look for it from elsewhere."""
+    check_is_local(path, option)
     if not os.path.isfile(path):
         raise CallerError(f"{option} {path}: {'this is no file' if os.path.exists(path) else 'no such file'}")
     if not os.access(path, os.R_OK):

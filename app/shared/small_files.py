@@ -6,6 +6,8 @@ import os
 import tomllib
 from typing import Any
 
+from wirewitness.app.shared.local_files import ELSEWHERE, is_elsewhere
+
 
 class NoSuchText(ValueError):
     """A file that cannot be what is asked for: the end of a sentence that begins with its name."""
@@ -13,6 +15,8 @@ class NoSuchText(ValueError):
 
 def small_text(path: str, most_bytes: int) -> str:
     """The text of a regular file of at most so many bytes, in UTF-8. Raises NoSuchText."""
+    if is_elsewhere(path):
+        raise NoSuchText(ELSEWHERE)
     try:
         if not os.path.isfile(path):
             raise NoSuchText("that is no file" if os.path.exists(path) else "no such file")

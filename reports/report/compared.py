@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.bounded import excerpt
 from wirewitness.analyser.base.words import count, names_text
 from wirewitness.reports.base.formats.document import Block, Cells, Paragraph
 from wirewitness.reports.base.formats.printable import visible
@@ -31,7 +32,8 @@ _LEAST_CHANCE = 1e-99
 
 def common_blocks(found: Common, where: str, limit: int) -> list[Block]:
     """limit: so many lines at most."""
-    chosen = f"{count(found.chosen, 'exchange')} with {visible(where)}, against {count(found.rest, 'other')}"
+    like = visible(excerpt(where))
+    chosen = f"{count(found.chosen, 'exchange')} with {like}, against {count(found.rest, 'other')}"
     made: list[Block] = [Paragraph(f"{chosen}.")]
     if not found.chosen or not found.rest:
         which = "No exchange is" if not found.chosen else "All exchanges of these operations are"

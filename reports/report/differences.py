@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.analyser.base.words import count
 from wirewitness.reports.base.formats.values import ms_text
 from wirewitness.reports.base.formats.words import rate
@@ -181,7 +182,7 @@ def _sizes(made: Iterable[Row]) -> Iterator[Difference]:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 1]}…"
+    return beginning(text, _LETTERS_SHOWN)
 
 
 def _rate(per_second: float, exchanges: int) -> str:

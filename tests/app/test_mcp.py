@@ -97,7 +97,7 @@ def test_answers_end_after_so_many_rows_and_say_so(told: Answers) -> None:
 
 def test_answers_end_after_so_many_characters(told: Answers) -> None:
     text = told.query("select repeat('x', 1000) as x from range(500)", 1000)
-    assert len(text) < answers.MOST_CHARACTERS + 200
+    assert len(text) < answers.MOST_BYTES + 200
     assert lines(text)[-1]["more"]
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 from wirewitness.analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
 from wirewitness.analyser.archive.dataset.stored_types import stored_schema
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.analyser.base.extras import how_to_install
 from wirewitness.analyser.base.storage.address import Address
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath
@@ -166,7 +167,7 @@ def parts_at(root: FolderPath, table: str, prefix: str, version: int) -> list[Pa
     for file, size, rows in zip(*columns, strict=True):
         part = _part(table, prefix, file, size, rows)
         if part is None:
-            raise DatasetError(f"{path} is damaged (it names a file {str(file)[:80]!r}); {REBUILD}")
+            raise DatasetError(f"{path} is damaged (it names a file {beginning(str(file), 80)!r}); {REBUILD}")
         found.append(part)
     return sorted(found, key=lambda part: part.path)
 
@@ -223,7 +224,7 @@ def _told(path: FolderPath) -> Iterator[None]:
     except (DeltaError, ValueError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT, errno.ENOTDIR):
             raise
-        text = " ".join(str(error).split())[:200]
+        text = beginning(" ".join(str(error).split()), 200)
         raise DatasetError(f"{path} is damaged ({text}); {REBUILD}") from error
 
 

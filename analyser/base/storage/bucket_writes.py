@@ -10,7 +10,7 @@ from typing import Any
 from wirewitness.analyser.base.storage.address import Address
 from wirewitness.analyser.base.storage.faults import NameTaken, os_error
 from wirewitness.analyser.base.storage.state import ObjectState
-from wirewitness.analyser.base.storage.stores import library, store_of
+from wirewitness.analyser.base.storage.stores import NoStorage, library, store_of
 
 AT_A_TIME = 4
 _DELETED_AT_ONCE = 1000
@@ -79,6 +79,8 @@ def names_below(folder: Address) -> Iterator[str]:
 def _told(address: Address) -> Iterator[None]:
     try:
         yield
+    except NoStorage:
+        raise
     except Exception as error:
         from obstore import exceptions
 

@@ -39,10 +39,10 @@ class NameTaken(FileExistsError):
 def os_error(error: Exception, name: str, scheme: str) -> OSError:
     """The error that reading a file would have raised; one that has its errno is such already. The library raises
     errors of Python, too, with its own text alone."""
-    from obstore import exceptions
-
     if isinstance(error, OSError) and error.errno is not None:
         return error
+    from obstore import exceptions
+
     text = str(error)
     told = " ".join(found[1].strip() for found in (_STATUS.search(text), _CODE.search(text)) if found)
     if isinstance(error, exceptions.PreconditionError):

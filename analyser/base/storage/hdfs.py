@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.analyser.base.extras import how_to_install
 from wirewitness.analyser.base.storage.address import Address
 from wirewitness.analyser.base.storage.faults import CHANGED, ObjectChanged
 from wirewitness.analyser.base.storage.hdfs_faults import os_error
 from wirewitness.analyser.base.storage.state import ObjectState
-from wirewitness.analyser.base.storage.stores import HDFS_SETTINGS, NoStorage
+from wirewitness.analyser.base.storage.stores import HDFS_SETTINGS, check_installed
 from wirewitness.analyser.base.untrusted_files import check_size
 
 if TYPE_CHECKING:
@@ -89,10 +88,9 @@ def below(address: Address, denied: Callable[[Address], None]) -> Iterator[tuple
 
 def client_of(address: Address) -> Client:
     """The client of this address's name node. OSError."""
+    check_installed(address.scheme)
     try:
         return _opened(address.store)
-    except ImportError as error:
-        raise NoStorage(0, f"HDFS needs more packages: {how_to_install('hdfs')}") from error
     except Exception as error:
         raise os_error(error, str(address)) from None
 

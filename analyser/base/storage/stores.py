@@ -11,12 +11,16 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.analyser.base.extras import how_to_install
+from wirewitness.analyser.base.extras import are_there, how_to_install
 from wirewitness.analyser.base.storage.address import Address
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+# What reading a kind of stores needs: what it is called, the extra with its packages, and their modules. The last is
+# DuckDB's way to the parts of a dataset.
+_NEEDS = {"hdfs": ("HDFS needs", "hdfs", ("hdfs_native", "fsspec"))}
+_BUCKETS_NEED = ("object stores need", "storage", ("obstore", "fsspec"))
 # A store that asks to slow down is asked again for half a minute; one that is not there is told of in that time.
 _RETRIES: Any = {
     "max_retries": 8,
@@ -43,12 +47,19 @@ class NoStorage(OSError):
     """The library that reads a kind of stores is not installed."""
 
 
+@cache
+def check_installed(scheme: str) -> None:
+    """NoStorage where packages are missing that addresses of this scheme need."""
+    who, extra, modules = _NEEDS.get(scheme, _BUCKETS_NEED)
+    if not are_there(*modules):
+        raise NoStorage(0, f"{who} more packages: {how_to_install(extra)}")
+
+
 def library() -> ModuleType:
-    """The library that reads stores. NoStorage."""
-    try:
-        import obstore
-    except ImportError as error:
-        raise NoStorage(0, f"object stores need more packages: {how_to_install('storage')}") from error
+    """The library that reads buckets. NoStorage."""
+    check_installed("")
+    import obstore
+
     return obstore
 
 

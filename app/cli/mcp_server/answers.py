@@ -1,7 +1,7 @@
 """Questions to an analysis, each with an answer of bounded size. In: names, SQL, ids; out: text, mostly JSON lines.
 
 Who asks is a program whose memory is small, and which another program may have talked into anything: answers end after
-so many rows and characters and say so, a query is given up after a while, and nothing but the analysis can be reached.
+so many rows and bytes and say so, a query is given up after a while, and nothing but the analysis can be reached.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.analyser.base.bounded import bounded, bounded_json, bounded_lines
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.tables.queries import literal
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.reports.base.why.packets import Around
 
-MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
+MOST_ROWS, MOST_BYTES, MOST_SECONDS = 1000, 60_000, 30.0
+_PIECE_BYTES = 1 << 20
 _MOST_HEX_BYTES = 256
 _MOST_DIFFERENCES = 50
 _FINDING_COLUMNS = (
@@ -34,7 +36,10 @@ _OUTLIER_COLUMNS = "rank, measure, subject, value, usual, others, unit, score, s
 
 
 class NoAnswer(Exception):
-    """Why a question has none, in a line for who asked."""
+    """Why a question has none, in a bounded line for who asked."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(bounded(why))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class Answers:
             "findings": "select severity, code, name, count(*) as findings from findings group by all "
             "order by severity, findings desc",
         }
-        return "\n".join(f"{name}:\n{self.query(sql)}" for name, sql in parts.items())
+        return _bounded(iter("\n".join(f"{name}:\n{self.query(sql)}" for name, sql in parts.items()).splitlines()))
 
     def tables(self) -> str:
         """All tables, a JSON line each."""
@@ -88,7 +93,8 @@ class Answers:
         rows = max(0, min(limit, MOST_ROWS))
         wanted = f"SELECT * FROM ({sql.strip().rstrip(';')}\n) LIMIT {rows + 1}"
         with self._in_time("ask for fewer rows: a narrower `where`, a range of `ts`, or counts with `group by`"):
-            return _bounded(self._lines(wanted), rows) or nothing
+            rows_text = (bounded_json(line, MOST_BYTES) for line in self._lines(wanted))
+            return _bounded(rows_text, rows) or bounded(nothing)
 
     def findings(self, severity: str = "", limit: int = 50) -> str:
         """What the rules concluded, the worst first. Raises NoAnswer."""
@@ -272,20 +278,22 @@ class Answers:
         from wirewitness.reports.base.formats.plain import plain_batch
         from wirewitness.reports.base.formats.rows import jsonl_pieces
 
-        batches: Iterator[pa.RecordBatch] = (plain_batch(batch) for batch in self.analysis.query(sql))
+        pieces = (piece for batch in self.analysis.query(sql) for piece in _small(batch))
+        batches: Iterator[pa.RecordBatch] = map(plain_batch, pieces)
         first = next(batches)
         for piece in jsonl_pieces("findings", batches, first.schema.names):
             yield from piece.decode("utf-8", "backslashreplace").splitlines()
 
 
+def _small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch in pieces, so that little more is made into text than an answer holds; itself where it has no rows."""
+    rows = max(1, _PIECE_BYTES * batch.num_rows // max(1, batch.nbytes))
+    for start in range(0, max(1, batch.num_rows), rows):
+        yield batch.slice(start, rows)
+
+
 def _bounded(lines: Iterator[str], most: int = MOST_ROWS) -> str:
-    """So many lines, and so many characters; a last line says that there are more."""
-    kept: list[str] = []
-    size = 0
-    for line in lines:
-        if len(kept) == most or size + len(line) > MOST_CHARACTERS:
-            kept.append(json_text({"more": True, "shown": len(kept), "hint": "narrow the question, or count"}))
-            break
-        kept.append(line)
-        size += len(line) + 1
-    return "\n".join(kept)
+    """So many lines, and so many bytes; a last line says that there are more."""
+    kept, is_more = bounded_lines(lines, most, MOST_BYTES)
+    more = [json_text({"more": True, "shown": len(kept), "hint": "narrow the question, or count"})] if is_more else []
+    return "\n".join([*kept, *more])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.app.dashboard.components.mounting import component
 from wirewitness.reports.base.formats.printable import visible
 
@@ -43,7 +44,7 @@ def show_tree(title: str, columns: Sequence[str], lines: Sequence[Line], key: st
 
 def _told(line: Line) -> dict[str, Any]:
     label = visible(line.label)
-    cut = label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}.."
+    cut = beginning(label, _LONGEST_LABEL, "..")
     return {**line._asdict(), "label": cut, "depth": min(line.depth, _DEEPEST_DRAWN), "level": line.depth + 1}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from wirewitness.analyser.base.bounded import beginning
 from wirewitness.analyser.base.words import shared_start
 
 MOST_BYTES = 1 << 20
@@ -18,6 +19,7 @@ MOST_CHANGES = 100
 # Of an unchanged beginning or end, beside the part that differs.
 _AROUND = 24
 _LONGEST_VALUE = 400
+_CUT = ".."
 _LONGEST_KEY = 80
 _MOST_VALUES, _DEEPEST = 20_000, 64
 
@@ -118,4 +120,4 @@ def _text(data: bytes) -> str | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}.."
+    return beginning(text, _LONGEST_VALUE + len(_CUT), _CUT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from wirewitness.analyser.base import compute
+from wirewitness.analyser.base.bounded import both_ends
 from wirewitness.analyser.base.words import is_unsafe
 from wirewitness.reports.base.formats.arrow import ArrowColumn
 
@@ -33,11 +34,7 @@ def visible_strings(column: ArrowColumn) -> ArrowColumn:
 
 def shortened(text: str, width: int) -> str:
     """At most `width` characters, the middle replaced by `..`; start and end tell member ids apart."""
-    if len(text) <= width:
-        return text
-    kept = max(width - 2, 2)
-    head = (kept + 1) // 2
-    return f"{text[:head]}..{text[len(text) - (kept - head) :]}"
+    return both_ends(text, max(width, 4), max(width - 2, 2) // 2, "..") if len(text) > width else text
 
 
 def _spelled(char: str) -> str:
