@@ -16,8 +16,9 @@ How it decides
     named by its client id or application where that connection told one; of another connection of its address only
     that such a client runs there, since nobody knows which program of the address tried. It was not restarted where one
     address alone got no answer, three times or more, while connections of others went on from before the first of these
-    attempts until after the last. Handshakes that are slow at one moment only (SYNs within once_s, and none took
-    slow_ms_warned or more) are info: one lost SYN each, as when many clients come in the same instant.
+    attempts until after the last. Handshakes that are slow at fewer than 3 moments (moments; SYNs within once_s are of
+    one), none of which took slow_ms_warned or more, are info: one lost SYN each, as when many clients come in the same
+    instant.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
@@ -56,6 +57,7 @@ def detect(
     restart_s: float = 15.0,
     once_s: float = 1.0,
     slow_ms_warned: float = 2000.0,
+    moments: int = 3,
 ) -> Iterator[Finding]:
     """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
     flows = rows_of(frames["flows"])
@@ -68,9 +70,7 @@ def detect(
     restarting = bool(failed) and failed_ns - min(failed) < restart_s * NS_PER_S and _in_use(flows, min(failed))
     recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
     cut_off = _cut_off(silent, flows)
-    began = [f["ts_first"] for f in slow]
-    slow_once = bool(slow) and max(began) - min(began) < once_s * NS_PER_S
-    is_slow = bool(slow) and not (slow_once and max(f["handshake_ms"] for f in slow) < slow_ms_warned)
+    is_slow = _moments(slow, once_s) >= moments or any(f["handshake_ms"] >= slow_ms_warned for f in slow)
     shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
     if not shown:
         return
@@ -119,6 +119,15 @@ def detect(
 
 _LATER = "; it accepts them later"
 _CUT_OFF = "; connections of other addresses went on meanwhile, so the server was there and this address was cut off"
+
+
+def _moments(slow: Sequence[Row], once_s: float) -> int:
+    """How often some began within so many seconds."""
+    found, until = 0, 0
+    for began in sorted(flow["ts_first"] for flow in slow):
+        if began >= until:
+            found, until = found + 1, began + once_s * NS_PER_S
+    return found
 
 
 def _cut_off(silent: Sequence[Row], flows: Sequence[Row]) -> bool:

@@ -154,8 +154,12 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires("TCP104", "info", "an answer after the SYN was repeated", flows=[tcp_flow(handshake_ms=1031.0)]),
     fires(
-        "TCP104", "warning", "again five seconds later",
-        flows=[tcp_flow("a", handshake_ms=1031.0), tcp_flow("b", ts_first=at(5), handshake_ms=1024.0)],
+        "TCP104", "warning", "again each five seconds",
+        flows=[tcp_flow(f"f{n}", ts_first=at(5 * n), handshake_ms=1024.0) for n in range(3)],
+    ),
+    fires(
+        "TCP104", "info", "two moments at which many come",
+        flows=[tcp_flow(f"f{n}", ts_first=at(7 * (n % 2) + n / 20), handshake_ms=1024.0) for n in range(12)],
     ),
     fires("TCP104", "warning", "an answer to the third SYN", flows=[tcp_flow(handshake_ms=3040.0)]),
     fires("TCP104", "warning", "one address is cut off for a while", flows=cut_off(3)),
