@@ -53,6 +53,7 @@ ABOUT_SOME = {
     "analyser/engine/incidents/incident_links.py": "kafka mongo mqtt",
     "analyser/engine/incidents/incidents.py": "kafka mongo",
     "analyser/engine/rules/benign_errors.py": "kafka mongo",
+    "analyser/engine/rules/broker_clients.py": "kafka",
     "analyser/network/facts/request_populations.py": "kafka mongo",
     "analyser/network/rules/capture/cap106_encrypted_share.py": "kafka mongo",
     "analyser/network/rules/net/net101_idle_dropped.py": "kafka mongo mqtt",
