@@ -26,6 +26,8 @@ from wirewitness.analyser.kafka.facts.group_requests import KEY, time_sql
 # Answers that follow the last request by more than this did not wait for it.
 _AT_ONCE_NS = 250_000_000
 _MOST_MEMBERS = 200
+# In all rebalances together: lists of more do not fit into the memory of a query.
+_MOST_SHOWN = 50_000
 _MOST_MOVES = 200
 _EPISODE = f"{KEY}, begun, generation"
 # A static member that starts again has another member id, and is still one.
@@ -167,18 +169,31 @@ REBALANCE_STEPS = {
             AND episodes.generation = current.generation
         LEFT JOIN gr_plans AS former ON episodes.cluster = former.cluster AND episodes.group_id = former.group_id
             AND episodes.before = former.generation""",
+    "gr_there": f"""
+        SELECT episode, {MEMBER}, begun.begin_ns AS from_ns
+        FROM gr_present JOIN (SELECT {MEMBER}, protocol, begin_ns FROM gm_members) AS own USING ({MEMBER})
+        JOIN gr_begin AS begun USING (episode)
+        WHERE protocol <> 'classic' OR own.begin_ns <= began_ns + {TOGETHER_NS}""",
+    # Only of those that are shown all is put together: members in all rebalances may be the square of the members.
+    "gr_shown": f"""
+        FROM (SELECT episode, {MEMBER}, from_ns, join_ns
+              FROM gr_there LEFT JOIN gr_joins USING (episode, {MEMBER})
+              QUALIFY row_number() OVER (PARTITION BY episode ORDER BY join_ns, member_id) <= {_MOST_MEMBERS})
+        ORDER BY episode, join_ns, member_id LIMIT {_MOST_SHOWN}""",
     "gr_members": f"""
         SELECT episode, max(synced_ns) AS ends_ns, {_PEOPLE} AS members, any_value(protocol) AS protocol,
-               any_value(gm_members.assignor) AS assignor,
-               to_json(list({{
+               any_value(assignor) AS assignor
+        FROM gr_there JOIN (SELECT {MEMBER}, instance_id, protocol, assignor FROM gm_members) USING ({MEMBER})
+        LEFT JOIN gr_synced USING (episode, {MEMBER})
+        GROUP BY episode""",
+    "gr_pauses": f"""
+        SELECT episode, to_json(list({{
                    member_id: member_id, client_id: client_id, address: address,
                    told_ms: {_after("told_ns")}, join_ms: {_after("join_ns")}, synced_ms: {_after("synced_ns")},
                    pause_ms: (synced_ns - join_ns) // 1000000}}
-                   ORDER BY join_ns, member_id)[:{_MOST_MEMBERS}])::VARCHAR AS pauses
-        FROM gr_present JOIN gm_members USING ({MEMBER}) LEFT JOIN gr_joins USING (episode, {MEMBER})
+                   ORDER BY join_ns, member_id))::VARCHAR AS pauses
+        FROM gr_shown JOIN (SELECT {MEMBER}, client_id, address FROM gm_members) USING ({MEMBER})
         LEFT JOIN gr_told USING (episode, {MEMBER}) LEFT JOIN gr_synced USING (episode, {MEMBER})
-        JOIN (SELECT episode, begin_ns AS from_ns, began_ns FROM gr_begin) USING (episode)
-        WHERE protocol <> 'classic' OR gm_members.begin_ns <= began_ns + {TOGETHER_NS}
         GROUP BY episode""",
     # How long all waited for one alone: that never came, that came last, or whose silence had to become long enough.
     "gr_held": f"""
@@ -227,8 +242,9 @@ REBALANCE_ROWS = f"""
            coalesce(moved, 0) AS partitions_moved, moves, pauses, exchange_id, last_exchange_id
     FROM (
         SELECT *, held.member_id AS waited_id
-        FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_waits USING (episode)
-        LEFT JOIN gr_held AS held USING (episode) LEFT JOIN gr_moved USING (episode)
+        FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_pauses USING (episode)
+        LEFT JOIN gr_waits USING (episode) LEFT JOIN gr_held AS held USING (episode)
+        LEFT JOIN gr_moved USING (episode)
         WHERE joined OR (protocol <> 'classic' AND before IS NOT NULL)) AS made
     {_who("trigger", "client_id AS trigger_client_id, address AS trigger_address")}
     {_who("waited", "client_id AS waited_client_id, address AS waited_address, last_ns AS waited_last_ns")}"""
