@@ -51,9 +51,10 @@ def silent_followers(rows: Sequence[Row], connections: Mapping[str, Row]) -> lis
 def holding_up(rows: Sequence[Row], followers: Sequence[Sequence[Follower]]) -> Follower | None:
     """In whose silence more than half of these answered requests waited, the one with most of them."""
     held: Counter[tuple[int, int]] = Counter()
+    timed = [row for row in rows if row["ts_response"] is not None]
     for number, own in enumerate(followers):
         begun = [one.since_ns for one in own]
-        for row in rows:
+        for row in timed:
             # For most of its own time, so in the middle of it.
             place = bisect_right(begun, (row["ts"] + row["ts_response"]) // 2) - 1
             if place >= 0 and own[place].held_up(row):
