@@ -41,6 +41,7 @@ class Lookups:
     """What is known when a table leaves the store.
 
     logs: indexes of files that are request logs: rows of theirs have lines where others have packets.
+    opens: content was asked for, so that closed places are shown.
     flows: of the registered `flows` table OF_FLOWS at least, and the column FLOW, by which it is sorted. clusters:
     cluster id per row of flows. topics: topic id to name. files: capture names by file index. protocols: dissectors by
     their names.
@@ -52,6 +53,7 @@ class Lookups:
     files: Sequence[str]
     protocols: Mapping[str, Dissector]
     logs: frozenset[int] = frozenset()
+    opens: bool = False
 
 
 def log_files(captures: Sequence[CaptureStats]) -> frozenset[int]:
@@ -80,7 +82,7 @@ def finish_batch(
         array = builder.column(column)
         if coder is not None:
             array = coder.coded(name, array)
-        array = masked_column(column, array)
+        array = masked_column(table, column, array, opens=known.opens)
         if identities is not None:
             array = pc.list_flatten(array) if column.name in lists else pc.take(array, identities)
         kind = schema.field(name).type

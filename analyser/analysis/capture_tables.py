@@ -180,7 +180,8 @@ class CaptureTables:
         self.views.show("flows", keep(flows_in_order(flows.drop_columns([FLOW])), self.views.file_of("flows")))
         self._finished.add("flows")
         flows = flows.select([*OF_FLOWS, FLOW])  # all that others need of them
-        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
+        nobody = pa.nulls(flows.num_rows, pa.string())
+        first = Lookups(flows, nobody, {}, files, protocols, logs, opens=self._decoded.payload)
         for name in NAMED_BY:
             if name in self._decoded.store.tables:
                 self._finish_table(name, first)
@@ -189,7 +190,7 @@ class CaptureTables:
         topics = self._names_of_topics(replace(first, topics=topic_names(self._told(TOPICS))))
         by_flow = cluster_of_flows(flows, self._told(BROKERS))
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
-        self._lookups = Lookups(flows, clusters, topics, files, protocols, logs)
+        self._lookups = replace(first, clusters=clusters, topics=topics)
         return self._lookups
 
     def _told(self, name: str) -> pa.Table:

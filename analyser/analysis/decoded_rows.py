@@ -22,6 +22,7 @@ from wirewitness.analyser.analysis.build import (
     with_first_packets,
 )
 from wirewitness.analyser.analysis.covered import covered
+from wirewitness.analyser.analysis.masking import masked_flows
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.base.words import count
@@ -105,7 +106,7 @@ class DecodedRows:
         spans = covered((stats.ts_first_ns, stats.ts_last_ns) for stats in self._decoded.captures)
         flows = with_first_packets(self._decoded.take_flows(), self.files, self.logs)
         flows = with_ends(flows, spans)
-        flows = self._with_identities(self._joined_with_logs(connect, flows))
+        flows = masked_flows(self._with_identities(self._joined_with_logs(connect, flows)))
         self._duplicates = duplicate_flows(flows)
         return flows
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.faults import CODE, PLEASE, caught, sentence
 from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
+from wirewitness.dissectors.core.masked_trees import without_secrets
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import expert_row
-from wirewitness.dissectors.core.secrets import without_secrets
 
 
 class Place(NamedTuple):

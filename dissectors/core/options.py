@@ -12,6 +12,7 @@ class DecodeOptions:
     payload: put what applications sent (keys, values, headers of records) into rows; sizes are there in any case.
     payload_columns: with payload, only these of its columns; empty for all.
     transport: what the flow's bytes travel in: tcp, or the name of a carrier (websocket). A fact, not a choice.
+    closed: closed places stay closed with payload too, as redaction needs it (`closed.py`).
     whole: both streams of the flow are seen from their first byte; false where that is not known.
     """
 
@@ -19,3 +20,9 @@ class DecodeOptions:
     payload_columns: tuple[str, ...] = ()
     transport: str = "tcp"
     whole: bool = False
+    closed: bool = False
+
+    @property
+    def opens(self) -> bool:
+        """Are texts of closed places shown?"""
+        return self.payload and not self.closed

@@ -1,9 +1,9 @@
 """Secrets inside text: what proves who somebody is, wherever systems put it.
 
-In: names and texts from the wire. Out: the same texts with `***` where a secret stands, and where that is. Names decide
-(settings, properties, pairs in URLs, JSON, JDBC and JAAS lines), and forms that are secrets by themselves (JWT, keys of
-cloud providers, bearer tokens). Every repetition is bounded, so a text costs no more than its length.
-Sources: RFC 3986 3.2.1 (user information), RFC 6750 and 7617 (Bearer, Basic), RFC 7519 (JWT), the providers' own pages.
+In: names and texts from the wire. Out: the same texts with `***` where a secret stands, and where that is. Four things
+tell one: names beside it (`secret_forms.py`), its own form (`secret_tokens.py`), user information in URLs and values
+that Kafka refuses (here), and that nobody chose it (`opaque.py`). The last one is not asked of names: ids of clients,
+groups and topics are made by programs, too. What is closed as a whole is in `closed.py`.
 """
 
 from __future__ import annotations
@@ -12,88 +12,29 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 
-from wirewitness.dissectors.core.inspect import Hidden, Inspected, Node
+from wirewitness.dissectors.core import opaque, secret_tokens
+from wirewitness.dissectors.core.secret_forms import LAST_WORDS, NAME_WORDS, PATTERNS, VALUE, WORDS
 
 MASK = "***"
-# Longer ones are cut there by the patterns; what follows stays.
-_VALUE = 2048
 # Names are no longer.
 _NAME_SIZE = 256
-_NAME_WORDS = (
-    r"passw|passphrase|secret|jaas|credential|auth[._-]?(?:header|token|key)|authorization|user[._]info|userinfo|"
-    r"(?:api|access|account|private|shared|signing|encryption|client|sas)[._-]?key|cookie"
-)
-_NAME = re.compile(
-    # The last letters of a word of the name: ssl.keystore.key, apiKey, ssl.truststore.certificates; not ...key.type.
-    rf"{_NAME_WORDS}|(?:key|token|pwd|jwt|certificates?|certificate\.chain)(?:$|[._-])",
-    re.IGNORECASE,
-)
-_PAIR_NAME = (
-    rf"(?:{_NAME_WORDS}|pwd|token|jwt|sig|signature|x-amz-(?:security-token|signature|credential))[\w.-]{{0,32}}"
-)
-# Something of this stands in every text that holds a secret; nearly all texts have nothing and are done. It looks
-# neither ahead nor behind, so that Arrow (RE2) takes it too.
-TRIGGER = (
-    rf"(?i)(?:://[^\s/:@]{{0,256}}:|{_PAIR_NAME}\\?[\"']?\s{{0,4}}[=:,]|eyj[\w-]{{6}}|a[ks]ia[0-9a-z]{{16}}|"
-    r"(?:bearer|basic|negotiate|apikey|digest|token) [\w.~+/-]{6}|gh[pousr]_|github_pat_|xox[abprs]-|glpat-|hvs\.|"
-    r"aiza|[rs]k_(?:live|test)_|sg\.[\w-]{16}|npm_|hooks\.slack\.com/|/api/webhooks/|jdbc:oracle:|"
-    r"private key-----|invalid value |identified |password [\"'])"
-)
-_TRIGGER = re.compile(TRIGGER)
-_TRIGGER_BYTES = re.compile(TRIGGER.encode())
-# In binary formats nothing stands between name and value.
-_NAME_BYTES = re.compile(_NAME.pattern.encode(), re.IGNORECASE)
+_NAME = re.compile(rf"{NAME_WORDS}|(?:{LAST_WORDS})(?:$|[._-])", re.IGNORECASE)
+# Something of this stands in every text that holds a secret. Arrow takes it, too: first whether there is a piece that
+# somebody may not have chosen, which is quick to see.
+NAME_TRIGGER = f"{WORDS}|{secret_tokens.START}"
+TRIGGER = f"{NAME_TRIGGER}|{opaque.RUN}"
+_WORDS, _START, _WHOLE = re.compile(WORDS), re.compile(secret_tokens.START), re.compile(secret_tokens.WHOLE)
+_RUN = re.compile(opaque.RUN)
+_BYTES = tuple(re.compile(one.pattern.encode(), one.flags & re.IGNORECASE) for one in (_RUN, _NAME, _WORDS, _START))
 # scheme://user: in front of a password, but no scheme://host:port/; and as far as a password may go.
 _URL_USER = re.compile(r"://[^\s/:@?#\"']{0,256}+:(?!\d{1,5}/)")
 _URL_PIECE = re.compile(r"[^\s\"',<>]*+")
-_PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        # {{"password": "x"}}, ["password", "x"], password='x'; also with escaped quotes
-        rf"{_PAIR_NAME}\\?[\"']?\s{{0,4}}[=:,]\s{{0,4}}\\?(?P<quote>[\"'])(?P<hidden>[^\"'\\]{{1,{_VALUE}}})",
-        # password=x, up to what ends a value in URLs, JDBC and lists
-        rf"{_PAIR_NAME}\s{{0,4}}=\s{{0,4}}(?P<hidden>[^\s&;,\"'()\[\]{{}}]{{1,{_VALUE}}})",
-        # token: x, where x is no word of a sentence
-        rf"{_PAIR_NAME}[\"']?\s{{0,4}}:\s{{0,4}}(?P<hidden>(?=[^\s,;]{{0,64}}[\d=+/])[^\s&;,\"'()\[\]{{}}]{{6,{_VALUE}}})",
-        # Authorization: Bearer x
-        rf"\b(?:bearer|basic|negotiate|apikey|digest|token) (?P<hidden>(?=[\w.~+/-]{{0,256}}(?-i:[\d=A-Z]))"
-        rf"[\w.~+/-]{{6,{_VALUE}}}={{0,2}})",
-        # CREATE USER a IDENTIFIED BY 'x', ALTER ROLE a WITH PASSWORD 'x' (SQL)
-        rf"\b(?:(?:user|to)\s[^;]{{1,128}}\sidentified (?:with [\w\"'`]{{1,64}} )?(?:by|as) (?:password )?|password )"
-        rf"(?P<mark>[\"'])(?P<hidden>[^\"'\\]{{1,{_VALUE}}})",
-        # jdbc:oracle:thin:user/x@//host, which has no name and no :// in front (Oracle JDBC developer's guide)
-        rf"jdbc:oracle:[a-z]{{1,16}}:[^\s/@]{{1,128}}/(?P<hidden>[^\s@]{{1,{_VALUE}}}+)@",
-        # who knows the address may post
-        r"(?:hooks\.slack\.com/[a-z]{1,16}|discord(?:app)?\.com/api/webhooks/\d{1,32})/(?P<hidden>[\w/-]{8,255})",
-    )
-) + tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"(?P<hidden>\beyJ[\w-]{{6,{_VALUE}}}+\.[\w-]{{2,{_VALUE}}}+(?:\.[\w-]{{0,{_VALUE}}}+)?)",
-        r"(?P<hidden>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b)",
-        r"(?P<hidden>\bgh[pousr]_[A-Za-z0-9]{20,255})",
-        r"(?P<hidden>\bgithub_pat_\w{20,255})",
-        r"(?P<hidden>\bxox[abprs]-[\w-]{10,255})",
-        r"(?P<hidden>\bAIza[\w-]{35})",
-        r"(?P<hidden>\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,255})",
-        r"(?P<hidden>\bSG\.[\w-]{16,64}\.[\w-]{16,128})",
-        r"(?P<hidden>\bnpm_[A-Za-z0-9]{36})",
-        r"(?P<hidden>\bglpat-[\w-]{20,255})",
-        r"(?P<hidden>\bhvs\.[\w-]{20,255})",
-        rf"-----BEGIN [A-Z ]{{0,32}}PRIVATE KEY-----(?P<hidden>[^-]{{1,{8 * _VALUE}}})",
-    )
-)
 # Invalid value x for configuration ssl.key.password (ConfigException of Kafka); x may be of several words.
 _INVALID = re.compile(r"invalid value ", re.IGNORECASE)
 _CONFIGURED = re.compile(
-    rf" for configuration (?:[\w.-]{{0,64}}(?:{_NAME_WORDS})|"
-    r"[\w.-]{0,64}(?:key|token|pwd|jwt|certificates?|certificate\.chain)(?![\w.-]))",
-    re.IGNORECASE,
+    rf" for configuration (?:[\w.-]{{0,64}}(?:{NAME_WORDS})|[\w.-]{{0,64}}(?:{LAST_WORDS})(?![\w.-]))", re.IGNORECASE
 )
-# What a word of the language does not look like: the case or kind of letter changes all the time.
-_OPAQUE = re.compile(r"[A-Za-z0-9+/_=.~-]{20,4096}\Z")
 
 
 def is_secret_name(name: str) -> bool:
@@ -103,30 +44,39 @@ def is_secret_name(name: str) -> bool:
 
 def may_hold_secrets(data: bytes) -> bool:
     """Could there be a secret in these bytes? Quick, and rather once too often."""
-    return _TRIGGER_BYTES.search(data) is not None or _NAME_BYTES.search(data) is not None
+    return any(one.search(data) is not None for one in _BYTES)
 
 
-def is_suspicious(text: str) -> bool:
+def is_suspicious(text: str, *, is_name: bool = False) -> bool:
     """Does anything in the text stand for a secret? Rather once too often. Names that come again are known."""
-    return _is_suspicious(text) if len(text) <= _NAME_SIZE else _TRIGGER.search(text) is not None
+    if not is_name and _RUN.search(text) is not None:
+        return True
+    return _is_suspicious(text) if len(text) <= _NAME_SIZE else _has_sign(text)
 
 
-@lru_cache(maxsize=4096)
-def _is_suspicious(name: str) -> bool:
-    return _TRIGGER.search(name) is not None
+def _has_sign(text: str) -> bool:
+    return _WORDS.search(text) is not None or _START.search(text) is not None
 
 
-def secret_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Characters from and to before which are secret, in no order."""
-    if _TRIGGER.search(text) is None:
-        return
-    yield from _url_spans(text)
-    yield from _refused_spans(text)
-    for pattern in _PATTERNS:
-        for found in pattern.finditer(text):
-            start, end = found.span("hidden")
-            if not text.startswith(MASK, start):
-                yield start, end
+_is_suspicious = lru_cache(maxsize=4096)(_has_sign)
+
+
+def secret_spans(text: str, *, is_name: bool = False) -> Iterator[tuple[int, int]]:
+    """Characters from and to before which are secret, in no order. is_name: of a client, topic, group, collection."""
+    if _WORDS.search(text) is not None:
+        yield from _url_spans(text)
+        yield from _refused_spans(text)
+        lower = text.lower()
+        for needle, pattern in PATTERNS:
+            for found in pattern.finditer(text) if needle in lower else ():
+                start, end = found.span("hidden")
+                if not text.startswith(MASK, start):
+                    yield start, end
+    if _START.search(text) is not None:
+        for found in _WHOLE.finditer(text):
+            yield found.span()
+    if not is_name and _RUN.search(text) is not None:
+        yield from opaque.opaque_spans(text)
 
 
 def _url_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -139,7 +89,7 @@ def _url_spans(text: str) -> Iterator[tuple[int, int]]:
         start = found.end()
         if piece_end <= start and (piece := _URL_PIECE.match(text, start)) is not None:
             piece_end = piece.end()
-        end = text.rfind("@", start + 1, min(piece_end, start + _VALUE + 1))
+        end = text.rfind("@", start + 1, min(piece_end, start + VALUE + 1))
         if end > 0 and not text.startswith(MASK, start):
             yield start, end
         at = end + 1 if end > 0 else found.start() + 1
@@ -154,10 +104,10 @@ def _refused_spans(text: str) -> Iterator[tuple[int, int]]:
             yield starts[place - 1], found.start()
 
 
-def masked(text: str) -> str:
-    """The text with every secret in it as MASK; unchanged when there is none."""
+def masked(text: str, *, is_name: bool = False) -> str:
+    """The text with every secret in it as MASK; unchanged when there is none. is_name: see `secret_spans`."""
     done, at = [], 0
-    for start, end in sorted(secret_spans(text)):
+    for start, end in sorted(secret_spans(text, is_name=is_name)):
         if end <= at:
             continue
         done += [text[at : max(start, at)], "" if start < at else MASK]
@@ -168,78 +118,3 @@ def masked(text: str) -> str:
 def masked_value(name: str, value: str) -> str:
     """The value of a setting or property of that name."""
     return MASK if value and is_secret_name(name) else masked(value)
-
-
-def masked_user(name: str) -> str:
-    """A user name; MASK where a token stands in its place, as clouds and brokers of things have it."""
-    return MASK if looks_opaque(name) else masked(name)
-
-
-def looks_opaque(text: str) -> bool:
-    """Is it a token rather than a name: long, of one piece, upper and lower case and digits in no order?"""
-    if _OPAQUE.match(text) is None:
-        return False
-    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.islower() else "" for c in text]
-    kinds = [kind for kind in kinds if kind]
-    changes = sum(a != b for a, b in pairwise(kinds))
-    return {*kinds} == {"d", "u", "l"} and changes * 3 >= len(kinds)
-
-
-# Secrets in the texts of a message's tree. In: what a dissector gave. Out: the same with them masked, bytes too.
-#
-# A dissector knows the fields that are credentials. Systems put credentials elsewhere too, into names, properties and
-# error texts; those are found by their form, the same way in all protocols.
-
-_USER, _PAIR = "user_name", "user_property"
-
-
-def without_secrets(data: bytes, found: Inspected) -> Inspected:
-    """The same tree, changed where a text holds a secret."""
-    spans = [span for node in found.nodes for span in _masked(node, data)]
-    if not spans:
-        return found
-    hidden = _joined([*found.hidden, *(Hidden(start, end, "secret") for start, end in spans)])
-    return Inspected(found.nodes, hidden, found.error, found.error_at)
-
-
-def _masked(top: Node, data: bytes) -> Iterator[tuple[int, int]]:
-    """Masks the values of the tree below a node; the bytes of what is secret."""
-    waiting = [top]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.children
-        if not isinstance(node.value, str) or node.children:
-            continue
-        secrets, shown = _in_text(node.name, node.value)
-        if not secrets:
-            continue
-        node.value = shown
-        for secret in secrets:
-            raw = secret.encode("utf-8", "surrogateescape")
-            at = data.find(raw, node.start, node.end)
-            yield (at, at + len(raw)) if raw and at >= 0 else (node.start, node.end)
-
-
-def _in_text(name: str, text: str) -> tuple[list[str], str]:
-    """The secret parts of a value, and what is shown of it."""
-    if name == _USER and looks_opaque(text):
-        return [text], MASK
-    if name == _PAIR and ": " in text:
-        key, value = text.split(": ", 1)
-        if value and is_secret_name(key):
-            return [value], f"{key}: {MASK}"
-    if not may_hold_secrets(text.encode("utf-8", "surrogateescape")):
-        return [], text
-    return [text[start:end] for start, end in secret_spans(text)], masked(text)
-
-
-def _joined(spans: list[Hidden]) -> list[Hidden]:
-    """Rising and apart; what is secret in any of those that overlap is secret."""
-    done: list[Hidden] = []
-    for one in sorted(spans):
-        if done and one.start < done[-1].end:
-            last = done.pop()
-            kind = last.kind if last.kind == one.kind else "secret"
-            one = Hidden(last.start, max(last.end, one.end), kind)
-        done.append(one)
-    return done

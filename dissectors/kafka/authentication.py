@@ -6,6 +6,7 @@ have no header; what an authentication comes to is told by `SaslTalk`.
 
 from __future__ import annotations
 
+from wirewitness.dissectors.core.closed import closed_user
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.kafka.framing import is_request
@@ -78,9 +79,13 @@ class Authentication:
 
     def _add_message(self, frame: Frame, out: Output, role: str) -> None:
         if out.messages is not None:
-            words = (("mechanism", self.talk.mechanism), ("user_name", self.talk.user_name))
+            words = (("mechanism", self.talk.mechanism), ("user_name", self._user()))
             line = " ".join(f"{name}={value}" for name, value in words if value is not None) or None
             add_message(out.messages, frame, role, TOKEN, client_id=self.talk.client_id, summary=line)
+
+    def _user(self) -> str | None:
+        name = self.talk.user_name
+        return None if name is None else closed_user(name)
 
     def _add_exchange(self, request: Request, status: str | None, out: Output, answer: Frame | None = None) -> None:
         if out.exchanges is not None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from wirewitness.dissectors.core.closed import close
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
 from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.kafka.closed_fields import closed_fields
 from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN, request_header, response_header
 from wirewitness.dissectors.kafka.operation import TOKEN
 from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
@@ -117,7 +119,7 @@ def inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
 def may_hide(asked: Asked) -> bool:
     """Whether `inspect` could find credentials in such a message; see `MayHide`."""
     key = None if asked.operation is None else _keys_by_name().get(asked.operation)
-    return key is None or _kind_of_unknown(key) == "secret"
+    return key is None or _kind_of_unknown(key) == "secret" or bool(closed_fields(key))
 
 
 class _Tree:
@@ -125,7 +127,7 @@ class _Tree:
 
     def __init__(self, data: bytes, options: DecodeOptions) -> None:
         self.data = data
-        self.payload = options.payload
+        self.payload, self.opens = options.payload, options.opens
         self.pos = 0
         self._nodes: list[Node] = []
         self._hidden: list[Hidden] = []
@@ -215,6 +217,8 @@ def _body(tree: _Tree, api_key: int, version: int, direction: Direction) -> None
     for node in walked.nodes:
         for start, end in _secret_settings(node):
             tree.hide(start, end, "secret")
+    for start, end, kind in () if tree.opens else close(walked.nodes, closed_fields(api_key)):
+        tree.hide(start, end, kind)
     for node in _records(walked.nodes):
         if api_key == ENVELOPE:
             start, size = node.value

@@ -24,6 +24,7 @@ from wirewitness.dissectors.mongo.command_names import MAX_NAME, command_name, n
 from wirewitness.dissectors.mongo.command_options import OPTIONS
 from wirewitness.dissectors.mongo.command_shapes import add_shape, sequence_documents
 from wirewitness.dissectors.mongo.handshake import hello_facts, is_hello, sasl_facts
+from wirewitness.dissectors.mongo.known_commands import KNOWN
 from wirewitness.dissectors.mongo.messages import Message
 from wirewitness.dissectors.mongo.opcodes import (
     EXHAUST_ALLOWED,
@@ -120,7 +121,7 @@ def command_in(message: Message) -> Command:
 
 def names_collection(name: str) -> bool:
     """Does the first value of this command, a string, name a collection?"""
-    return name not in _NO_COLLECTION and not is_secret(name, [name])
+    return name in KNOWN and name not in _NO_COLLECTION and not is_secret(name, [name])
 
 
 def awaits_news(is_hello: bool, keys: Collection[bytes]) -> bool:

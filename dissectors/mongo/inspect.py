@@ -34,7 +34,7 @@ from wirewitness.dissectors.mongo.opcodes import (
     OP_UPDATE,
     opcode_name,
 )
-from wirewitness.dissectors.mongo.secrets import is_secret, may_hold_secrets
+from wirewitness.dissectors.mongo.secrets import is_closed, is_secret, may_hold_secrets
 from wirewitness.dissectors.mongo.shown_fields import is_shown
 
 _int32 = struct.Struct("<i").unpack_from
@@ -73,7 +73,7 @@ class _Tree:
         command = asked.operation is not None and not asked.operation.startswith("OP_")
         self.keys: tuple[str, ...] = () if command else ("document",)
         self.payload = options.payload
-        self.walker = DocumentWalker(data, _classifier(asked), max_nodes, payload=options.payload)
+        self.walker = DocumentWalker(data, _classifier(asked, options), max_nodes, payload=options.payload)
 
     def fail(self, error: str) -> None:
         self.error = self.error or (error, self.pos)
@@ -139,11 +139,13 @@ class _Tree:
         return Inspected(self.nodes, sorted(self.hidden), error, at)
 
 
-def _classifier(asked: Asked) -> Callable[[tuple[str, ...]], HiddenKind | None]:
-    command = asked.operation
+def _classifier(asked: Asked, options: DecodeOptions) -> Callable[[tuple[str, ...]], HiddenKind | None]:
+    command, asks = asked.operation, asked.role != "response"
 
     def classify(keys: tuple[str, ...]) -> HiddenKind | None:
         if keys and is_secret(command, keys):
+            return "secret"
+        if not options.opens and is_closed(command, keys, asks=asks):
             return "secret"
         return None if is_shown(command, keys) else "payload"
 

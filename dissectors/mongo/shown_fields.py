@@ -7,6 +7,7 @@ what applications sent. Sources: database command reference, hello, sessions, re
 from __future__ import annotations
 
 from wirewitness.dissectors.mongo.handshake import AUTHENTICATION, is_hello
+from wirewitness.dissectors.mongo.known_commands import is_known
 
 # Commands whose every value is about the connection or the server.
 _ALL_SHOWN = AUTHENTICATION | frozenset(
@@ -102,6 +103,8 @@ _PATHS = frozenset(
 )
 # In createUser and updateUser, all of whose other values are shown.
 _OF_APPLICATIONS = "customData"
+# Of a command that nobody knows: what every command and every reply may have.
+_OF_ANY = frozenset({"ok", "code", "codeName", "errorLabels", "operationTime", "maxTimeMS", "txnNumber", "autocommit"})
 # Of these commands the value of the first key is no name of a collection.
 _VALUE_IS_PAYLOAD = frozenset({"explain"})
 
@@ -115,6 +118,8 @@ def is_shown(command: str | None, keys: tuple[str, ...]) -> bool:
     if not keys:
         return False
     first = keys[0]
+    if not is_known(command):
+        return first in _WHOLE or (len(keys) == 1 and first in _OF_ANY)
     if first in _WHOLE or keys in _PATHS:
         return True
     return len(keys) == 1 and (first in _SCALARS or (first == command and command not in _VALUE_IS_PAYLOAD))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from wirewitness.dissectors.core.secrets import masked_user
+from wirewitness.dissectors.core.closed import closed_text, closed_user
+from wirewitness.dissectors.core.secrets import masked
 from wirewitness.dissectors.mqtt.packet_types import SUBACK, UNSUBACK
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
 from wirewitness.dissectors.mqtt.walk import Walked
 
 _WORDS = ("client_id", "user_name", "keep_alive", "will_topic")
-_PROPERTY_WORDS = ("authentication_method", "assigned_client_identifier", "reason_string")
+_PROPERTY_WORDS = (
+    ("authentication_method", masked),
+    ("assigned_client_identifier", str),
+    ("reason_string", closed_text),
+)
 _MOST = 3
 
 
 def summary(found: Walked) -> str | None:
     """What a reader wants to know first."""
     value = found.value
-    value = {**value, "user_name": masked_user(value.get("user_name") or "")}
+    value = {**value, "user_name": closed_user(value.get("user_name") or "")}
     words = [f"{name}={value[name]}" for name in _WORDS if value.get(name) not in (None, "")]
     flags = value.get("connect_flags")
     if flags is not None and flags["clean_start"]:
@@ -23,7 +28,7 @@ def summary(found: Walked) -> str | None:
     code = value.get("reason_code")
     if code is not None:
         words.append(f"reason={code} {reason_name(found.type, code, found.level) or ''}".rstrip())
-    words += [f"{name}={found.properties[name]}" for name in _PROPERTY_WORDS if name in found.properties]
+    words += [f"{name}={show(found.properties[name])}" for name, show in _PROPERTY_WORDS if name in found.properties]
     each = value.get("each") or []
     if found.type in (SUBACK, UNSUBACK):
         codes = [str(element.get("reason_code")) for element in each]

@@ -21,12 +21,15 @@ from tests.support.planted import (
     carried,
     commits,
     decoder,
+    kafka_places,
+    mongo_places,
     mongo_turns,
     mqtt_turns,
     settings,
     together,
 )
 from tests.support.secret_corpus import CORPUS
+from tests.support.secret_kinds import KINDS
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.offers import given_offer
 
@@ -50,7 +53,7 @@ NAMES = [b"shop.users", b"email_1", b"hall-7", b"orders"]
 
 def leaks(output: bytes, *, content: bool = False) -> list[bytes]:
     """content: it may hold what applications sent."""
-    secrets = [planted.secret.encode() for planted in CORPUS] + OWN + ([] if content else [CONTENT])
+    secrets = [planted.secret.encode() for planted in (*CORPUS, *KINDS)] + OWN + ([] if content else [CONTENT])
     ways = {way for one in secrets for way in (one, one.hex().encode(), one.hex(" ").encode())}
     ways |= {base64.b64encode(one).rstrip(b"=")[:-1] for one in secrets}
     return [way for way in ways if way in output]
@@ -58,7 +61,8 @@ def leaks(output: bytes, *, content: bool = False) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    texts = [planted.text for planted in CORPUS]
+    texts = [planted.text for planted in (*CORPUS, *KINDS) if not getattr(planted, "by_chance", False)]
+    chosen_by_nobody = [kind.text for kind in KINDS if kind.by_chance]
     first = commits("app", "g", "m", "t", "", [1])
     kafka = [turn for text in texts for turn in commits("billing", "g", "m", "orders", text, [5])]
     changes = [
@@ -70,14 +74,24 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
         turn for text in texts[::8]
         for turn in mongo_turns(text, "shop", text[:100], {"a": 1}, text, [DUPLICATE, text])
     ]  # fmt: skip
-    turns = [(first + kafka, 9092), (first + changes, 9092), (mqtt, 1883), (mongo, 27017)]
+    everywhere = [
+        turn for text in [*texts, *chosen_by_nobody] for turn in kafka_places(text if text in texts else "name", text)
+    ]
+    wills = [
+        turn
+        for text in [*texts[1::4], *chosen_by_nobody]
+        for turn in mqtt_turns("device-9", text, text if text in texts else "t", text, [("note", text)], text.encode())
+    ]
+    asked = [turn for text in [*texts, *chosen_by_nobody] for turn in mongo_places(text)]
+    turns = [(first + kafka, 9092), (first + changes, 9092), (mqtt, 1883), (mongo, 27017), (first + everywhere, 9092)]
+    turns += [(wills, 1883), (asked, 27017)]
     packets = together(
         *(decoder(one, port, (f"10.0.0.{n}", 41000)) for n, (one, port) in enumerate(turns, 11)),
         carried(HEADERS, inside),
     )
     path = tmp_path_factory.mktemp("planted") / "planted.pcap"
     path.write_bytes(pcap(packets, nanoseconds=True))
-    assert len(leaks(path.read_bytes())) > len(CORPUS), "they are not in it: this test would prove nothing"
+    assert len(leaks(path.read_bytes())) > len(CORPUS) + len(KINDS), "they are not in it: this test would prove nothing"
     return path
 
 

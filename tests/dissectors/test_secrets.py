@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.support.secret_corpus import CORPUS, ORDINARY, Planted
+from tests.support.secret_kinds import KINDS, READABLE, Kind
 from tests.support.timing import follows_size, seconds, takes_less_than
-from wirewitness.dissectors.core.secrets import is_secret_name, looks_opaque, masked, masked_user, may_hold_secrets
+from wirewitness.dissectors.core.closed import closed_pairs, closed_text, closed_user
+from wirewitness.dissectors.core.opaque import opaque_spans
+from wirewitness.dissectors.core.secrets import is_secret_name, is_suspicious, masked, may_hold_secrets
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @pytest.mark.parametrize("planted", CORPUS, ids=lambda one: one.text[:50])
@@ -18,7 +25,24 @@ def test_secrets_of_real_systems_are_masked(planted: Planted) -> None:
     assert may_hold_secrets(planted.text.encode())
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda one: one.text[:40])
+def test_kinds_of_secrets_are_masked(kind: Kind) -> None:
+    shown = masked(kind.text)
+    assert kind.secret not in shown
+    assert kind.secret[4:16] not in shown
+    assert masked(shown) == shown
+    assert may_hold_secrets(kind.text.encode())
+    assert is_suspicious(kind.text)
+    shown = masked(kind.text, is_name=True)
+    assert (kind.secret in shown) == kind.by_chance
+    assert kind.by_chance or is_suspicious(kind.text, is_name=True)
+
+
+def test_there_are_many_kinds() -> None:
+    assert len({kind.secret for kind in KINDS}) == len(KINDS) >= 120
+
+
+@pytest.mark.parametrize("text", [*ORDINARY, *READABLE])
 def test_what_is_no_secret_stays(text: str) -> None:
     assert masked(text) == text
 
@@ -45,19 +69,44 @@ def test_names_of_secrets(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
 
 
-@pytest.mark.parametrize("name", ["A1b2C3d4E5f6G7h8I9j0K", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJwYXVsYSJ9.c2lnbmF0dXJl"])
-def test_user_names_that_are_tokens(name: str) -> None:
-    assert masked_user(name) == "***"
+@pytest.mark.parametrize(
+    ("alphabet", "size", "most_missed"),
+    [("0123456789abcdef", 32, 0.01), (LETTERS + "0123456789", 32, 0.03), (LETTERS + "0123456789+/", 40, 0.02),
+     (LETTERS[:26] + "0123456789", 32, 0.02)],
+)  # fmt: skip
+def test_few_pieces_that_nobody_chose_are_missed(alphabet: str, size: int, most_missed: float) -> None:
+    rng = random.Random(size)
+    texts = ["".join(rng.choices(alphabet, k=size)) for _ in range(2000)]
+    assert sum(not [*opaque_spans(text)] for text in texts) <= most_missed * len(texts)
+
+
+@pytest.mark.parametrize("name", ["paula", "CN=client.example.com,O=Example", "A1b2C3d4E5f6G7h8I9j0K"])
+def test_user_names_are_closed(name: str) -> None:
+    assert closed_user(name) == "***"
+    assert closed_user(f"User:{name}") == "User:***"
+
+
+def test_nobody_is_no_user() -> None:
+    assert [closed_user(name) for name in ("", "ANONYMOUS", "User:ANONYMOUS")] == ["", "ANONYMOUS", "User:ANONYMOUS"]
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["ingest", "PaymentsService2024ProdEU01", "550e8400-e29b-41d4-a716-446655440000", "device-00001-eu-west",
-     "hub.azure-devices.net/dev1/?api-version=2021-04-12", "CN=client.example.com,O=Example"],
+    ("text", "shown"),
+    [
+        ("need to re-join with the given member-id: a-1-550e8400-e29b-41d4-a716-446655440000", None),
+        ("need to re-join with the given member-id: ghp_16C7e42F292c6912E7710c838347Ae12",
+         "need to re-join with the given member-id: ***"),
+        ("Authentication failed.", None), ("Authentication failed. Winter9x", "***"), ("", None),
+        ("rebalance failed due to UnknownMemberIdException", None), ("rebalance failed due to Winter9x", "***"),
+    ],
 )  # fmt: skip
-def test_user_names_that_are_names(name: str) -> None:
-    assert not looks_opaque(name)
-    assert masked_user(name) == name
+def test_texts_that_programs_are_known_to_use_are_shown(text: str, shown: str | None) -> None:
+    assert closed_text(text) == (text if shown is None else shown)
+
+
+def test_names_of_properties_stay() -> None:
+    assert closed_pairs('[["unit", "Winter9x"], ["", "b"], ["c", ""]]') == '[["unit", "***"], ["", "***"], ["c", ""]]'
+    assert closed_pairs("[1") == closed_pairs("[1]") == closed_pairs("{}x") == "***"
 
 
 def test_passwords_in_urls_end_at_the_last_sign() -> None:
@@ -73,7 +122,8 @@ def test_passwords_in_urls_end_at_the_last_sign() -> None:
 
 PIECES = ["://:", "://a:b", "://a:b@", "password", "password=", "token: ", "basic ", "eyJ", "eyJaaaaaa.", "AKIA",
           "invalid value ", "-----BEGIN PRIVATE KEY-----", "passwordpassword-", "secret.", "auth.header=", "key",
-          '"password","']  # fmt: skip
+          '"password","', "<password>", "-p a1bcd ", "n,,n=a", "%22password%22%3A", "a.b:*:c:d:",
+          "cookie: ", "mysql -p ", "<assertion ", "aB3dE5fG", "sk-", "0a1b2c3d", "[M", "1234567:"]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", PIECES)

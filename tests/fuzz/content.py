@@ -99,7 +99,7 @@ def _readers() -> list[Callable[[bytes], object]]:
         sasl_tokens.mechanism_of,
         lambda blob: sasl_tokens.gssapi_token(blob, 0, len(blob)),
         lambda blob: secrets.masked(blob.decode("utf-8", "replace")),
-        lambda blob: secrets.masked_user(blob.decode("utf-8", "replace")),
+        lambda blob: secrets.masked(blob.decode("utf-8", "replace"), is_name=True),
     ]
 
 

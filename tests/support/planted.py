@@ -92,6 +92,80 @@ def settings(client_id: str, resource: str, values: Sequence[tuple[str, str]], e
     return [kafka_turn("incremental_alter_configs", 1, client_id, 1, request, response)]
 
 
+def kafka_places(name: str, text: str) -> list[Turn]:
+    """The text in requests and answers: a login that is refused, groups, rights, topics and their settings; the name
+    where something is named."""
+
+    def turn(api: str, version: int, request: Any, response: Any) -> Turn:
+        return kafka_turn(api, version, name, 1, request, response)
+
+    zero = timedelta(0)
+    join = turn(
+        "join_group", 8,
+        lambda kio: kio.JoinGroupRequest(
+            group_id=name, session_timeout=zero, rebalance_timeout=zero, member_id=name, group_instance_id=name,
+            protocol_type="consumer", reason=text,
+            protocols=(kio.JoinGroupRequestProtocol(name=name, metadata=text.encode()),),
+        ),
+        lambda kio: kio.JoinGroupResponse(
+            throttle_time=zero, error_code=ErrorCode(0), generation_id=1, protocol_type="consumer", protocol_name=name,
+            leader=name, member_id=name, members=(),
+        ),
+    )  # fmt: skip
+    create = turn(
+        "create_topics", 5,
+        lambda kio: kio.CreateTopicsRequest(
+            topics=(kio.CreatableTopic(
+                name=name, num_partitions=1, replication_factor=1, assignments=(),
+                configs=(kio.CreatableTopicConfig(name="x", value=text),
+                         kio.CreatableTopicConfig(name="cleanup.policy", value=text)),
+            ),),
+            timeout=zero, validate_only=False,
+        ),
+        lambda kio: kio.CreateTopicsResponse(
+            throttle_time=zero,
+            topics=(kio.CreatableTopicResult(name=name, error_code=ErrorCode(40), error_message=text,
+                                             topic_config_error_code=ErrorCode(0), num_partitions=-1,
+                                             replication_factor=-1, configs=()),),
+        ),
+    )  # fmt: skip
+    acl = turn(
+        "create_acls", 1,
+        lambda kio: kio.CreateAclsRequest(creations=(kio.AclCreation(
+            resource_type=2, resource_name=name, resource_pattern_type=3, principal=f"User:{text}", host="*",
+            operation=3, permission_type=3),)),
+        lambda kio: kio.CreateAclsResponse(
+            throttle_time=zero, results=(kio.AclCreationResult(error_code=ErrorCode(0), error_message=text),)
+        ),
+    )  # fmt: skip
+    login = turn(
+        "sasl_authenticate", 1,
+        lambda kio: kio.SaslAuthenticateRequest(auth_bytes=b"\0" + text.encode() + b"\0Zk7pLq2-plain"),
+        lambda kio: kio.SaslAuthenticateResponse(
+            error_code=ErrorCode(58), error_message=text, auth_bytes=b"", session_lifetime=zero
+        ),
+    )  # fmt: skip
+    hello = turn(
+        "sasl_handshake", 1,
+        lambda kio: kio.SaslHandshakeRequest(mechanism="PLAIN"),
+        lambda kio: kio.SaslHandshakeResponse(error_code=ErrorCode(0), mechanisms=("PLAIN",)),
+    )  # fmt: skip
+    return [join, create, acl, hello, login]
+
+
+def mongo_places(text: str) -> list[Turn]:
+    """The text in a command that nobody knows, in a login, and in code that the server runs."""
+    failed = {"ok": 0.0, "errmsg": text, "code": 18, "codeName": "AuthenticationFailed"}
+    asked = [
+        {"doAsISay": text, "with": {"what": [text]}, "$db": "shop"},
+        {"saslStart": 1, "mechanism": "PLAIN", "payload": b"\0" + text.encode() + b"\0Zk7pLq2", "$db": "admin"},
+        {"authenticate": 1, "mechanism": "MONGODB-X509", "user": text, "$db": "$external"},
+        {"createUser": text, "pwd": "Zk7pLq2-pwd", "roles": [], "$db": "shop"},
+        {"find": "orders", "filter": {"$where": text}, "comment": text, "$db": "shop"},
+    ]
+    return [(op_msg(one, number), op_msg(failed, 100 + number, number)) for number, one in enumerate(asked, 1)]
+
+
 def mqtt_turns(
     client_id: str, user: str, topic: str, reason: str, properties: Sequence[tuple[str, str]], payload: bytes = b"1"
 ) -> list[Turn]:

@@ -23,8 +23,8 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.secrets import may_hold_secrets
 from wirewitness.dissectors.registry import dissector_of
 
-# With payload shown, all that is hidden are credentials.
-_ALL, _NOTHING = DecodeOptions(payload=True), DecodeOptions()
+# With payload shown, all that is hidden are credentials and what is closed.
+_ALL, _NOTHING = DecodeOptions(payload=True, closed=True), DecodeOptions()
 
 
 def add_evidence(

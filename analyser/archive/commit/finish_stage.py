@@ -25,6 +25,7 @@ from wirewitness.analyser.analysis.build import (
     with_first_packets,
 )
 from wirewitness.analyser.analysis.flow_workloads import with_identities
+from wirewitness.analyser.analysis.masking import masked_flows
 from wirewitness.analyser.archive.commit.common import CLUSTER, KNOWN_FILE, read_common
 from wirewitness.analyser.archive.commit.workloads_kept import kept_identities
 from wirewitness.analyser.archive.dataset.part import Part
@@ -142,6 +143,7 @@ def _known(seal: str, shard: int) -> _Known:
     flows = table_at(place / FLOWS_FILE)
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.covered)
     flows, _ = with_identities(flows, [kept_identities(job.state)], None)
+    flows = masked_flows(flows)
     clusters = table_at(place / KNOWN_FILE).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
     return _Known(job, place, folder, lookups, duplicate_flows(flows))

@@ -27,7 +27,7 @@ class UnreadInput:
 class Decoded:
     """What reading captures gave. flows, endpoints: those of this process; `flows_table` has all.
 
-    remarks: about the reading as a whole, for people. faults: see `Sink`.
+    remarks: about the reading as a whole, for people. faults: see `Sink`. payload: content was asked for.
     """
 
     store: RawStore
@@ -38,6 +38,7 @@ class Decoded:
     flow_facts: pa.Table | None = None
     remarks: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    payload: bool = False
 
     def flows_table(self) -> pa.Table:
         """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""

@@ -168,7 +168,8 @@ class Pipeline:
 
     def decoded(self) -> Decoded:
         """What was made of the packets; captures are up to who fed them."""
-        return Decoded(self._store, self._endpoints, self._records, faults=self._sink.faults)
+        payload = self._options.payload
+        return Decoded(self._store, self._endpoints, self._records, faults=self._sink.faults, payload=payload)
 
     def suspended(self, keep: Callable[[Any], Kept]) -> Kept:
         """What `keep` makes of what is known of the flows so far, for `resume` in another process; rows that are in

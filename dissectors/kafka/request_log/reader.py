@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wirewitness.dissectors.core.closed import close, closed_user
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.inspect import MAX_NODES, Inspected, Node
 from wirewitness.dissectors.core.log_reader import LogError, LogReader
+from wirewitness.dissectors.core.masked_trees import without_secrets
+from wirewitness.dissectors.kafka.closed_fields import closed_fields
 from wirewitness.dissectors.kafka.request_log.bodies import body_value
 from wirewitness.dissectors.kafka.request_log.decoder import LoggedKafka
 from wirewitness.dissectors.kafka.request_log.entry import MEANINGS, Entry, entry
@@ -41,8 +44,11 @@ def inspect_line(text: bytes, role: str | None) -> Inspected:
     if value is None:
         return Inspected(nodes, [], "no schema covers this version", 0)
     room = [MAX_NODES]
-    nodes += _fields(value, room)
-    return Inspected(nodes, [], None if room[0] > 0 else "the message has more fields than are shown", 0)
+    fields = [*_fields(value, room)]
+    # A line has no bytes of single fields: what is closed is closed in the tree alone.
+    list(close(fields, closed_fields(logged.api_key)))
+    too_many = None if room[0] > 0 else "the message has more fields than are shown"
+    return without_secrets(b"", Inspected([*nodes, *fields], [], too_many, 0))
 
 
 def _head(logged: Entry, is_request: bool) -> Iterator[Node]:
@@ -54,7 +60,7 @@ def _head(logged: Entry, is_request: bool) -> Iterator[Node]:
             "api_version": logged.version,
             "correlation_id": logged.correlation_id,
             "client_id": logged.client_id,
-            "principal": logged.principal,
+            "principal": None if logged.principal is None else closed_user(logged.principal),
             "listener": logged.listener,
             "security_protocol": logged.security_protocol,
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.dissectors.core.secrets import masked
 from wirewitness.dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed
 from wirewitness.dissectors.kafka.schema.primitives import Value
 
@@ -61,7 +62,7 @@ def delete_acls(asked: Value, answer: Value | None) -> Iterator[Change]:
 def _rule(acl: Value, pattern: int, principal: str | None, host: str | None) -> str:
     permission = _named(_PERMISSIONS, acl["permission_type"])
     operation = _named(_OPERATIONS, acl["operation"])
-    who = f"for {principal or 'anybody'} from {host or 'anywhere'}"
+    who = f"for {masked(principal or 'anybody')} from {host or 'anywhere'}"
     return f"{permission} {operation} {who} ({_named(_PATTERNS, pattern)})"
 
 
@@ -69,10 +70,10 @@ def alter_scram(asked: Value, answer: Value | None) -> Iterator[Change]:
     errors = errors_by((answer or {}).get("results"), "user")
     for one in asked["deletions"]:
         change = f"remove {_named(_MECHANISMS, one['mechanism'])}"
-        yield Change("user", one["name"], change, *errors.get(one["name"], _NO_ERROR))
+        yield Change("user", masked(one["name"]), change, *errors.get(one["name"], _NO_ERROR))
     for one in asked["upsertions"]:
         change = f"set {_named(_MECHANISMS, one['mechanism'])} iterations={one['iterations']}"
-        yield Change("user", one["name"], change, *errors.get(one["name"], _NO_ERROR))
+        yield Change("user", masked(one["name"]), change, *errors.get(one["name"], _NO_ERROR))
 
 
 def alter_quotas(asked: Value, answer: Value | None) -> Iterator[Change]:
@@ -86,7 +87,7 @@ def alter_quotas(asked: Value, answer: Value | None) -> Iterator[Change]:
 
 def _entity(entry: Value) -> str:
     parts = [
-        f"{one['entity_type']}={'<default>' if one['entity_name'] is None else one['entity_name']}"
+        f"{one['entity_type']}={'<default>' if one['entity_name'] is None else masked(one['entity_name'])}"
         for one in entry["entity"]
     ]
     return ",".join(sorted(parts))
@@ -97,11 +98,11 @@ def create_token(asked: Value, answer: Value | None) -> Iterator[Change]:
     words = ["create"]
     owner = answer if answer and answer.get("error_code") == 0 else None
     if owner is not None:
-        words.append(f"owner={owner['principal_type']}:{owner['principal_name']}")
+        words.append(f"owner={owner['principal_type']}:{masked(owner['principal_name'])}")
     elif asked.get("owner_principal_name"):
-        words.append(f"owner={asked['owner_principal_type']}:{asked['owner_principal_name']}")
+        words.append(f"owner={asked['owner_principal_type']}:{masked(asked['owner_principal_name'])}")
     if asked["renewers"]:
-        renewers = [f"{one['principal_type']}:{one['principal_name']}" for one in asked["renewers"]]
+        renewers = [f"{one['principal_type']}:{masked(one['principal_name'])}" for one in asked["renewers"]]
         words.append(f"renewers={listed(renewers)}")
     words.append(f"max_lifetime_ms={asked['max_lifetime_ms']}")
     token_id = owner["token_id"] if owner is not None else None

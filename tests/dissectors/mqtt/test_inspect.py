@@ -32,14 +32,19 @@ def every(nodes: list[Node]) -> dict[str, object]:
 def test_passwords_and_wills_are_kept_back() -> None:
     data = connect(4, "dev", user_name="me", password=b"hunter2", will=("w/t", b"goodbye", 1, False))
     found = look(data, "CONNECT", "3.1.1")
-    assert hidden(data, found) == [("payload", b"goodbye"), ("secret", b"hunter2")]
+    assert hidden(data, found) == [("payload", b"goodbye"), ("secret", b"me"), ("secret", b"hunter2")]
     shown = every(found.nodes)
-    assert shown["user_name"] == "me"
+    assert shown["user_name"] == "***"
     assert shown["password"] == "***"
     assert shown["will_payload"] is None
     assert shown["connect_flags"] == "clean_start will will_qos password user_name"
     assert "hunter2" not in repr(found)
-    assert hidden(data, look(data, "CONNECT", "3.1.1", payload=True)) == [("secret", b"hunter2")]
+    opened = look(data, "CONNECT", "3.1.1", payload=True)
+    assert hidden(data, opened) == [("secret", b"hunter2")]
+    assert every(opened.nodes)["user_name"] == "me"
+    redacting = DecodeOptions(payload=True, closed=True)
+    overwritten = inspect(data, Asked("request", "CONNECT", "3.1.1"), redacting)
+    assert hidden(data, overwritten) == [("secret", b"goodbye"), ("secret", b"me"), ("secret", b"hunter2")]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +85,9 @@ def _shown_spans(data: bytes, found: Inspected) -> list[tuple[int, int]]:
 def test_payloads_are_shown_on_request() -> None:
     data = publish("t", b"23 C", 1, 7, properties=[user_property("k", "v"), b"\x09" + string("id")])
     found = look(data, "PUBLISH")
-    assert hidden(data, found) == [("payload", b"id"), ("payload", b"23 C")]
+    assert hidden(data, found) == [("secret", b"v"), ("payload", b"id"), ("payload", b"23 C")]
     assert every(found.nodes)["payload"] is None
+    assert every(found.nodes)["user_property"] == "k: ***"
     asked = look(data, "PUBLISH", payload=True)
     assert (asked.hidden, every(asked.nodes)["payload"]) == ([], b"23 C")
     assert every(asked.nodes)["user_property"] == "k: v"
@@ -101,8 +107,9 @@ def test_lists_and_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "expected"),
-    [("CONNECT", True), ("AUTH", True), ("CONNACK", True), ("PUBLISH", False), (None, True), ("Type 0", True)],
-)
-def test_which_packets_may_hold_credentials(operation: str | None, expected: bool) -> None:
-    assert may_hide(Asked(None, operation, None)) is expected
+    ("operation", "version", "expected"),
+    [("CONNECT", "3.1", True), ("AUTH", "5.0", True), ("CONNACK", "3.1.1", True), ("PUBLISH", "3.1.1", False),
+     ("PUBLISH", "5.0", True), ("PUBLISH", None, True), (None, "3.1", True), ("Type 0", "3.1", True)],
+)  # fmt: skip
+def test_which_packets_may_hold_credentials(operation: str | None, version: str, expected: bool) -> None:
+    assert may_hide(Asked(None, operation, version)) is expected

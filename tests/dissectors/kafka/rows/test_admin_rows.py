@@ -8,6 +8,7 @@ import pytest
 
 from wirewitness.dissectors.core.secrets import is_secret_name as is_secret
 from wirewitness.dissectors.kafka.rows.admin_rows import CHANGES
+from wirewitness.dissectors.kafka.schema import harmless_settings
 from wirewitness.dissectors.kafka.schema.primitives import NO_TOPIC_ID
 from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
@@ -345,6 +346,9 @@ def test_every_api_has_a_case() -> None:
         ("confluent.apiKey", True),
         ("access_token", True),
         ("PASSWORD", True),
+        ("listener.name.internal.ssl.keystore.type", False),
+        ("producer.override.linger.ms", False),
+        ("message.format.version", False),
     ],
 )
 def test_secret_settings(name: str, secret: bool) -> None:
@@ -352,6 +356,22 @@ def test_secret_settings(name: str, secret: bool) -> None:
     assert shown(name, "value") == ("***" if secret else "value")
 
 
+@pytest.mark.parametrize(
+    "name", ["x", "connection.url", "retention.msx", "producer.x", "listener.name.a.x", "", "kinit.cmd"]
+)
+def test_settings_that_nobody_knows(name: str) -> None:
+    """Whatever their names say, for people write passwords into any of them."""
+    assert not is_secret(name)
+    assert shown(name, "value") == "***"
+    assert shown(name, "DEBUG") == "DEBUG"  # the level of a logger, which is called after its class
+
+
+def test_what_is_documented_as_a_password_is_not_harmless() -> None:
+    assert [name for name in harmless_settings._NAMES if name.endswith((".password", "jaas.config", ".secret"))] == []
+    assert len(harmless_settings._NAMES) > 600
+
+
 def test_a_password_in_a_url_is_masked() -> None:
-    assert shown("schema.registry.url", "https://bob:hunter2@sr:8081/a") == "https://bob:***@sr:8081/a"
+    url = "sasl.oauthbearer.token.endpoint.url"
+    assert shown(url, "https://bob:hunter2@sr:8081/a") == "https://bob:***@sr:8081/a"
     assert shown("retention.ms", None) == "null"

@@ -1,0 +1,94 @@
+"""Places that are closed: a text there is shown only where it is known to be harmless, or where content is asked for.
+
+In: a text from such a place. Out: the same or `***`. People type passwords into the field of the user name, programs
+put tokens into properties, and a text that says why somebody was refused may repeat what he sent: no form tells these
+from ordinary words. Texts that programs are known to use are shown; those of the list are of brokers and clients
+themselves, and have no room for anything else.
+Sources: SaslServerAuthenticator, PlainServerCallbackHandler and ConsumerCoordinator of Kafka 4.3; KIP-800 (reasons);
+AuthenticationFailed of MongoDB.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from wirewitness.dissectors.core.inspect import Hidden, Node
+from wirewitness.dissectors.core.secrets import MASK, masked
+
+# Who did not say who he is.
+_NOBODY = frozenset({"", "ANONYMOUS"})
+_PRINCIPAL = "User:"
+_MECHANISM = r"(?:SCRAM-SHA-(?:1|256|512)|PLAIN|GSSAPI|OAUTHBEARER)"
+_HARMLESS = re.compile(
+    "|".join(
+        (
+            # refused logins
+            r"Authentication failed: (?:Invalid username or password|Invalid user credentials)",
+            rf"Authentication failed during authentication due to invalid credentials with SASL mechanism {_MECHANISM}",
+            r"Authentication failed: Client requested an authorization id that is different from username",
+            r"SaslAuthenticate request received after successful authentication",
+            r"Unsupported SASL mechanism(?: " + _MECHANISM + ")?",
+            r"(?:bad auth ?:? ?)?[Aa]uthentication failed\.?", r'\{"status":"invalid_token"\}',
+            # why a member of a group joins or leaves; a member is named by its id
+            r"need to re-join with the given member-id: [\w.:-]{1,320}",
+            r"(?:consumer )?poll timeout has expired\.?", r"max\.poll\.interval\.ms exceeded\.?",
+            r"the consumer (?:is being closed|unsubscribed from all topics)", r"group is (?:already )?rebalancing",
+            r"cached metadata has changed",
+            r"rebalance failed due to [A-Z][A-Za-z]{2,40}(?:Exception|Error)",
+            r"rebalance enforced by user", r"triggered by (?:enforceRebalance from client|user)",
+            r"(?:member was )?removed by an admin", r"Scheduled (?:probing|followup) rebalance", r"leaving",
+        )
+    )
+)  # fmt: skip
+
+
+def closed_text(text: str) -> str:
+    """A reason or an error of a login."""
+    if not text or _HARMLESS.fullmatch(text) is not None:
+        return masked(text, is_name=True)
+    return MASK
+
+
+def closed_user(name: str) -> str:
+    """A user name; of a principal (`User:ada`) the kind stays."""
+    front = _PRINCIPAL if name.startswith(_PRINCIPAL) else ""
+    return name if name[len(front) :] in _NOBODY else front + MASK
+
+
+def closed_pairs(pairs: str) -> str:
+    """User properties as the JSON of a list of names and values: the names stay. What is no such list is closed."""
+    try:
+        return json.dumps(
+            [[masked(name), MASK if value else ""] for name, value in json.loads(pairs)], ensure_ascii=False
+        )
+    except (ValueError, TypeError):
+        return MASK
+
+
+def closed_pair(pair: str) -> str:
+    """A user property as a tree has it, `name: value`."""
+    name, found, value = pair.partition(": ")
+    return f"{name}: {MASK}" if found and value else pair
+
+
+Closing = Callable[[str], str]
+
+
+def close(nodes: Iterable[Node], names: Mapping[str, Closing]) -> Iterator[Hidden]:
+    """Closes the values of the trees that stand under these names, and gives their bytes."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        closing = names.get(node.name)
+        if closing is None or not isinstance(node.value, str):
+            continue
+        shown = closing(node.value)
+        if shown != node.value:
+            # What stays stands in front of what does not, and is not overwritten.
+            kept = len(shown) - len(MASK) if node.value.startswith(shown.removesuffix(MASK)) else 0
+            size = len(node.value[kept:].encode("utf-8", "surrogateescape"))
+            node.value = shown
+            yield Hidden(max(node.start, node.end - size), node.end, "secret")
