@@ -10,6 +10,7 @@ AuthenticationFailed of MongoDB.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from wirewitness.dissectors.core.secrets import MASK, masked
 # Who did not say who he is.
 _NOBODY = frozenset({"", "ANONYMOUS"})
 _PRINCIPAL = "User:"
+_CLOSED_USER = re.compile(re.escape(MASK) + "[0-9a-f]{4}")
 _MECHANISM = r"(?:SCRAM-SHA-(?:1|256|512)|PLAIN|GSSAPI|OAUTHBEARER)"
 _HARMLESS = re.compile(
     "|".join(
@@ -52,9 +54,15 @@ def closed_text(text: str) -> str:
 
 
 def closed_user(name: str) -> str:
-    """A user name; of a principal (`User:ada`) the kind stays."""
+    """A user name, as `***` and four hex digits: two users stay two. Of a principal (`User:ada`) the kind stays."""
     front = _PRINCIPAL if name.startswith(_PRINCIPAL) else ""
-    return name if name[len(front) :] in _NOBODY else front + MASK
+    user = name[len(front) :]
+    return name if user in _NOBODY or _CLOSED_USER.fullmatch(user) else front + MASK + _digest(user)
+
+
+def _digest(user: str) -> str:
+    """Of a digest so little that many names have the same: it tells users apart, and nobody what they are called."""
+    return hashlib.blake2s(user.encode("utf-8", "surrogateescape"), digest_size=2).hexdigest()
 
 
 def closed_pairs(pairs: str) -> str:
@@ -88,7 +96,8 @@ def close(nodes: Iterable[Node], names: Mapping[str, Closing]) -> Iterator[Hidde
         shown = closing(node.value)
         if shown != node.value:
             # What stays stands in front of what does not, and is not overwritten.
-            kept = len(shown) - len(MASK) if node.value.startswith(shown.removesuffix(MASK)) else 0
+            front = shown.partition(MASK)[0]
+            kept = len(front) if node.value.startswith(front) else 0
             size = len(node.value[kept:].encode("utf-8", "surrogateescape"))
             node.value = shown
             yield Hidden(max(node.start, node.end - size), node.end, "secret")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -82,8 +83,14 @@ def test_few_pieces_that_nobody_chose_are_missed(alphabet: str, size: int, most_
 
 @pytest.mark.parametrize("name", ["paula", "CN=client.example.com,O=Example", "A1b2C3d4E5f6G7h8I9j0K"])
 def test_user_names_are_closed(name: str) -> None:
-    assert closed_user(name) == "***"
-    assert closed_user(f"User:{name}") == "User:***"
+    shown = closed_user(name)
+    assert re.fullmatch(r"\*\*\*[0-9a-f]{4}", shown)
+    assert closed_user(f"User:{name}") == f"User:{shown}"
+    assert closed_user(shown) == shown
+
+
+def test_two_users_stay_two() -> None:
+    assert len({closed_user(f"user-{number}") for number in range(20)}) == 20
 
 
 def test_nobody_is_no_user() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from wirewitness.analyser.engine.rules.frame import Column, Frame
-from wirewitness.dissectors.core.secrets import MASK
 
 Row = dict[str, Any]
 
@@ -31,9 +30,3 @@ def rows_of(frame: Frame) -> list[Row]:
 def rows_with(frame: Frame, column: str, text: str | None) -> list[Row]:
     """One dict per row that has this text in a column."""
     return rows_of(frame.take(frame[column].texts().equal(text))) if len(frame) else []
-
-
-def known_user(row: Row) -> str | None:
-    """The user of a login; None where it is not told, or closed: of two such nobody knows whether they are the same."""
-    name: str | None = row.get("user_name")
-    return None if name == MASK else name

@@ -39,7 +39,7 @@ from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, known_user, rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
@@ -86,12 +86,12 @@ def _shared(own: Sequence[Row], connections: Mapping[object, Sequence[Row]]) -> 
     for row in own:
         counted[server_of(row)] = counted.get(server_of(row), 0) + row["throttle_time_ms"]
     there = connections.get(max(counted, key=lambda one: counted[one]), ())
-    users = {known_user(row) for row in there if _who(row) == _who(own[0])}
-    user = users.pop() if len(users) == 1 else None
+    users = {row["user_name"] for row in there if _who(row) == _who(own[0])}
+    user = min(users) if len(users) == 1 and None not in users else None
     same_id = [row for row in there if row["client_id"] and row["client_id"] == own[0]["client_id"]]
-    if len({known_user(row) for row in same_id}) > 1:
+    if len({row["user_name"] for row in same_id}) > 1:
         same_id = []
-    same_user = [row for row in there if user is not None and known_user(row) == user]
+    same_user = [row for row in there if user is not None and row["user_name"] == user]
     by, alike = (f"user {printable(user, MAX_NAME)}", same_user) if user else ("this client id", same_id)
     writes = any(row["operation"] == "Produce" for row in own)
     column, verb = ("bytes_to_server", "sent") if writes else ("bytes_to_client", "got")

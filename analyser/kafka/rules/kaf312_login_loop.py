@@ -34,7 +34,7 @@ from wirewitness.analyser.base.titles import client_title, short
 from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, known_user, rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
@@ -49,7 +49,7 @@ def detect(frames: Frames, *, often: int = 3) -> Iterator[Finding]:
     refused: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row["error_code"] in _NAMES:
-            key = *_who(row), row["mechanism"], known_user(row), row["error_code"]
+            key = *_who(row), row["mechanism"], row["user_name"], row["error_code"]
             refused.setdefault(key, []).append(row)
     accepted = {_who(row): row["ts"] for row in rows if row["accepted"]}
     for own in refused.values():
@@ -63,8 +63,7 @@ def _who(row: Row) -> tuple[object, ...]:
 
 def _finding(refused: Sequence[Row], severity: Severity) -> Finding:
     first, last = refused[0], refused[-1]
-    name = known_user(first)
-    user = f"user {printable(name, MAX_NAME)}" if name else "a user that is not shown"
+    user = f"user {printable(first['user_name'], MAX_NAME)}" if first["user_name"] else "a user that is not shown"
     mechanism = printable(first["mechanism"] or "unknown mechanism", MAX_NAME)
     gap_ns = (last["ts"] - first["ts"]) // (len(refused) - 1) if len(refused) > 1 else 0
     pace = f", every {seconds_text(gap_ns)}" if len(refused) > 1 else ""
@@ -76,9 +75,9 @@ def _finding(refused: Sequence[Row], severity: Severity) -> Finding:
         provisional=True,
         title=(
             f"Login refused {times(len(refused))}: {client_title(first)} as "
-            f"{short(name or 'a user that is not shown')} at {server_text(first)}"
+            f"{short(first['user_name'] or 'a user that is not shown')} at {server_text(first)}"
         ),
-        subject={**client_subject(first), "server": server_text(first), "user": name},
+        subject={**client_subject(first), "server": server_text(first), "user": first["user_name"]},
         sentence=(
             f"{sentence_start(client_text(first))} tries to log in at {server_text(first)} as {user} ({mechanism}) and "
             f"is refused {often}. "
@@ -96,7 +95,7 @@ def _finding(refused: Sequence[Row], severity: Severity) -> Finding:
         ),
         numbers={
             **client_keys(first),
-            "user": name,
+            "user": first["user_name"],
             "mechanism": first["mechanism"],
             "server": server_of(first),
             "where": server_text(first),

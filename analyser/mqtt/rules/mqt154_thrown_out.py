@@ -44,7 +44,6 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_title
-from wirewitness.dissectors.core.secrets import MASK
 
 _PART_OF_A_GAP = 20
 
@@ -156,7 +155,7 @@ def _in_common(clients: Sequence[Row], accepted: Sequence[Row]) -> str:
     for column, text in words.items():
         values = {row[column] for row in accepted if row["client_id"] in own}
         others = {row[column] for row in accepted if row["client_id"] not in own}
-        if len(values) == 1 and MASK not in values and None not in values and not values & others:
+        if len(values) == 1 and None not in values and not values & others:
             only = ", and no other client there has it" if others else ""
             return f" All of them have {text.format(printable(values.pop(), 60))}{only}."
     return ""

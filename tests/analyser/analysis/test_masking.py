@@ -41,9 +41,9 @@ OPAQUE = "refused q7Zk2Lp9XvB4nM1sT8wR3yU6"
 @pytest.mark.parametrize(
     ("table", "name", "text", "shown", "opened"),
     [
-        ("mqtt_connections", "user_name", "ada", "***", "ada"),
+        ("mqtt_connections", "user_name", "ada", "***4f65", "ada"),
         ("mqtt_connections", "user_name", "", "", ""),
-        ("kafka_request_times", "principal", "User:ada", "User:***", "User:ada"),
+        ("kafka_request_times", "principal", "User:ada", "User:***4f65", "User:ada"),
         ("kafka_request_times", "principal", "User:ANONYMOUS", "User:ANONYMOUS", "User:ANONYMOUS"),
         ("mqtt_connections", "reason_string", "shift is over", "***", "shift is over"),
         ("mqtt_publishes", "user_properties", '[["unit", "K"], ["", ""]]', '[["unit", "***"], ["", ""]]', None),

@@ -34,7 +34,7 @@ def test_passwords_and_wills_are_kept_back() -> None:
     found = look(data, "CONNECT", "3.1.1")
     assert hidden(data, found) == [("payload", b"goodbye"), ("secret", b"me"), ("secret", b"hunter2")]
     shown = every(found.nodes)
-    assert shown["user_name"] == "***"
+    assert shown["user_name"].startswith("***")
     assert shown["password"] == "***"
     assert shown["will_payload"] is None
     assert shown["connect_flags"] == "clean_start will will_qos password user_name"

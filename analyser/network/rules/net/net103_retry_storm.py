@@ -51,7 +51,7 @@ from wirewitness.analyser.base.words import names_text, printable, sentence_star
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
-from wirewitness.analyser.engine.rules.frame_rows import Row, known_user, rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 LOGINS = "kafka_authentications"
@@ -147,7 +147,7 @@ def _in_time(rows: Iterable[Row]) -> list[Row]:
 
 def _by_client(rows: Sequence[Row], kind: _Attempts) -> list[list[Row]]:
     """The failed attempts of each client, in the order of time, with the time and the user under one name each."""
-    users = {row["flow_id"]: user for row in rows if (user := known_user(row)) is not None}
+    users = {row["flow_id"]: row["user_name"] for row in rows if row.get("user_name") is not None}
     column = "ts_first" if kind.table == "flows" else "ts"
     clients: dict[str | None, list[Row]] = {}
     for row in rows:
