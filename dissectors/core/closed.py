@@ -5,7 +5,7 @@ put tokens into properties, and a text that says why somebody was refused may re
 from ordinary words. Texts that programs are known to use are shown; those of the list are of brokers and clients
 themselves, and have no room for anything else.
 Sources: SaslServerAuthenticator, PlainServerCallbackHandler and ConsumerCoordinator of Kafka 4.3; KIP-800 (reasons);
-AuthenticationFailed of MongoDB.
+consumer_group.go of franz-go; AuthenticationFailed of MongoDB; MQTT 5.0, 2.4.
 """
 
 from __future__ import annotations
@@ -35,12 +35,28 @@ _HARMLESS = re.compile(
             r"(?:bad auth ?:? ?)?[Aa]uthentication failed\.?", r'\{"status":"invalid_token"\}',
             # why a member of a group joins or leaves; a member is named by its id
             r"need to re-join with the given member-id: [\w.:-]{1,320}",
-            r"(?:consumer )?poll timeout has expired\.?", r"max\.poll\.interval\.ms exceeded\.?",
+            r"[a-z ,]{0,80}(?:poll timeout|max\.poll\.interval)[\w .,()]{0,160}",
             r"the consumer (?:is being closed|unsubscribed from all topics)", r"group is (?:already )?rebalancing",
-            r"cached metadata has changed",
+            r"cached metadata has changed", r"need to revoke partitions and re-join",
+            r"beginning to manage the group lifecycle", r"client leaving group per normal operation",
+            r"rejoining from normal rebalance", r"rejoin from [A-Z][A-Za-z]{2,40}",
+            r"(?:cooperative rejoin )?after revoking what we lost from a rebalance",
+            r"instance group leader restarted and was reassigned old plan, our topic interests changed and we must "
+            r"rejoin to force a rebalance",
+            # a topic that changed, in the words of several clients
+            r"[a-z ,]{0,80}(?:topics have new partitions|is consuming have changed)[a-z ,]{0,120}",
             r"rebalance failed due to [A-Z][A-Za-z]{2,40}(?:Exception|Error)",
             r"rebalance enforced by user", r"triggered by (?:enforceRebalance from client|user)",
             r"(?:member was )?removed by an admin", r"Scheduled (?:probing|followup) rebalance", r"leaving",
+            # what the codes of MQTT 5.0, 2.4, are called, which servers repeat in words
+            r"(?i:(?:unspecified|protocol|implementation specific) error|malformed packet|not authori[sz]ed|"
+            r"(?:bad user name or password|bad authentication method)|server (?:unavailable|busy|shutting down|moved)|"
+            r"banned|keep alive timeout|session (?:taken over|takeover)|"
+            r"(?:topic (?:filter|name|alias)|client identifier) (?:invalid|not valid)|"
+            r"packet identifier (?:in use|not found)|(?:receive maximum|quota|connection rate) "
+            r"exceeded|packet too large|message rate too high|administrative action|payload format invalid|"
+            r"(?:retain|qos|shared subscriptions|subscription identifiers|wildcard subscriptions) not supported|"
+            r"use another server|maximum connect time|unsupported protocol version)",
         )
     )
 )  # fmt: skip
