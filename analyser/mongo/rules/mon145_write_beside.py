@@ -33,6 +33,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
@@ -123,10 +124,11 @@ def _beside(transactions: Sequence[list[Row]], outside: Sequence[Row]) -> dict[t
     for one in transactions:
         sent = outside[bisect_left(times, last_seen(one[0])) : bisect_left(times, one[-1]["ts"])]
         often = Counter(map(_kind, sent))
+        begun, ended = [row["ts"] for row in one], [*accumulate(map(last_seen, one), max)]
         for write in sent:
-            if often[_kind(write)] == 1 and not any(
-                other["ts"] < last_seen(write) and write["ts"] < last_seen(other) for other in one
-            ):
+            place = bisect_left(begun, write["ts"])
+            is_between = ended[place - 1] <= write["ts"] and last_seen(write) <= begun[place]
+            if often[_kind(write)] == 1 and is_between:
                 found.setdefault(_kind(write), []).append(_Beside(write, one[-1]))
     return found
 

@@ -52,6 +52,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     # Filters are matched with topics.
     "MQT150": ("MQT150", "others"), "MQT152": ("MQT152", "places"), "MQT153": ("MQT153", "places"),
     # Still to be mended.
+    "add_members_and_rebalances": ("KAF119", "others"), "add_committed": ("KAF129", "later"),
+    "KAF344": ("KAF344", "others later"), "MQT134": ("MQT134", "others"),
     "add_clients": ("MQT126", "others later"), "add_producers": ("KAF208", "later"),
     "add_silences": ("KAF135", "others"), "MON119": ("MON119", "places"),
     "KAF328": ("KAF328", "places"), "KAF212": ("KAF212", "later"), "KAF213": ("KAF213", "others"),
