@@ -38,6 +38,7 @@ TABLES_OF_CONTENTS = {
 ABOUT_SOME = {
     "analyser/analysis/capture_tables.py": "kafka",
     "analyser/analysis/joined.py": "kafka",
+    "analyser/analysis/masking.py": "kafka",
     "analyser/archive/aggregate/context.py": "kafka",
     "analyser/archive/aggregate/lags.py": "kafka",
     "analyser/archive/commit/common.py": "kafka",
@@ -62,6 +63,8 @@ ABOUT_SOME = {
     "analyser/network/rules/tls/settings.py": "kafka mongo mqtt",
     "analyser/network/rules/tls/tls106_wrong_port.py": "kafka",
     "analyser/network/rules/tls/tls_flows.py": "kafka",
+    "dissectors/core/closed.py": "kafka mongo mqtt",
+    "dissectors/core/secret_forms.py": "mongo",
     "analyser/tables/renamed.py": "kafka mqtt",
     "analyser/tables/selection.py": "kafka",
     "app/cli/commands.py": "kafka mongo",

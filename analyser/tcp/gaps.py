@@ -14,7 +14,7 @@ from wirewitness.analyser.tcp.batches import BatchColumns, ReadyRun, Runs
 from wirewitness.analyser.tcp.chunks import Run
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.packet_clock import Acks, Passing
-from wirewitness.analyser.tcp.segment_intake import count_together
+from wirewitness.analyser.tcp.segment_intake import confirm_alike, count_together
 from wirewitness.analyser.tcp.segment_runs import Places, Stretch
 from wirewitness.analyser.tcp.streams import PATIENCE_NS, PENDING_BYTES, UNACKED_FACTOR, Half
 from wirewitness.analyser.tcp.tcp import MASK
@@ -57,6 +57,8 @@ def take_with_gaps(
     limits: Limits,
 ) -> bool:
     """Packets for which `goes_on` holds. False: an acknowledgement is far off, and nothing has been taken."""
+    if not confirm_alike(flow, said):
+        return False
     passing = columns.passing
     first, end = passing.ends(rows)
     sides = list[_Side]()

@@ -107,10 +107,15 @@ def continues(flow: Flow, runs: Runs, said: tuple[Said | None, Said | None], now
     for half, own in zip(flow.halves, runs, strict=True):
         if own and not (len(own) == 1 and half.started and half.next_seq & MASK == own[0].seq):
             return False
-    for receiver, told in zip(reversed(flow.halves), said, strict=True):
-        if told is not None and not receiver.confirm_alike(told.ack, told.ack_spread):
-            return False
-    return True
+    return confirm_alike(flow, said)
+
+
+def confirm_alike(flow: Flow, said: tuple[Said | None, Said | None]) -> bool:
+    """Whether acknowledgements do together what they do one by one; see `Half.confirm_alike`."""
+    return all(
+        told is None or receiver.confirm_alike(told.ack, told.ack_spread)
+        for receiver, told in zip(reversed(flow.halves), said, strict=True)
+    )
 
 
 def take_together(

@@ -16,11 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from wirewitness.dissectors.core.inspect import Hidden, Node
+from wirewitness.dissectors.core.opaque import TRACEPARENT
 from wirewitness.dissectors.core.secrets import MASK, masked
 
 # Who did not say who he is.
 _NOBODY = frozenset({"", "ANONYMOUS"})
 _PRINCIPAL = "User:"
+_TRACE = re.compile(TRACEPARENT)
 _CLOSED_USER = re.compile(re.escape(MASK) + "[0-9a-f]{4}")
 _MECHANISM = r"(?:SCRAM-SHA-(?:1|256|512)|PLAIN|GSSAPI|OAUTHBEARER)"
 _HARMLESS = re.compile(
@@ -85,7 +87,7 @@ def closed_pairs(pairs: str) -> str:
     """User properties as the JSON of a list of names and values: the names stay. What is no such list is closed."""
     try:
         return json.dumps(
-            [[masked(name), MASK if value else ""] for name, value in json.loads(pairs)], ensure_ascii=False
+            [[masked(name), _closed_value(name, value)] for name, value in json.loads(pairs)], ensure_ascii=False
         )
     except (ValueError, TypeError):
         return MASK
@@ -94,7 +96,12 @@ def closed_pairs(pairs: str) -> str:
 def closed_pair(pair: str) -> str:
     """A user property as a tree has it, `name: value`."""
     name, found, value = pair.partition(": ")
-    return f"{name}: {MASK}" if found and value else pair
+    return f"{name}: {_closed_value(name, value)}" if found and value else pair
+
+
+def _closed_value(name: str, value: str) -> str:
+    is_trace = name.lower() == "traceparent" and _TRACE.fullmatch(value) is not None
+    return value if is_trace or not value else MASK
 
 
 Closing = Callable[[str], str]

@@ -3,7 +3,8 @@
 In: text. Out: where in it a piece of at least 20 characters of the base64 alphabet stands that no name looks like. The
 kind of letter changes all the time in such a piece: in random ones of upper case, lower case and digits at 0.62 of the
 places, of lower case and digits at 0.4 (hex: 0.47), in names and words at 0.3 and less.
-What is ordinary stays: UUIDs, numbers and words joined by signs, ids of MongoDB where they say what they are.
+What is ordinary stays: UUIDs, ids of traces, numbers and words joined by signs, ids of MongoDB where they say what they
+are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ _LEAST = 20
 # For the quick check: every piece has this many.
 RUN = rf"[A-Za-z0-9+/_=-]{{{_LEAST}}}"
 _RUN = re.compile(rf"{RUN}[A-Za-z0-9+/_=-]*")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+# The id of a trace and a span (W3C Trace Context, 3.2), by which messages are joined.
+TRACEPARENT = r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
+_KNOWN = re.compile(
+    rf"{TRACEPARENT}|[0-9a-fA-F]{{8}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{12}}"
+)
 _PLAIN = re.compile(r"[A-Za-z0-9]{20,}")
 # Ids that say that they are; the process id of Kafka Streams is a UUID without its lines.
 _NAMED_ID = re.compile(r"""(?:ObjectId\(\\?['"]|"\$oid": ?"|"process_id": ?")\Z""")
@@ -36,7 +41,7 @@ def opaque_spans(text: str) -> Iterator[tuple[int, int]]:
         if _NAMED_ID.search(text, max(0, run.start() - 16), run.start()) is not None:
             continue
         at = run.start()
-        for stop, behind in [*((uuid.span()) for uuid in _UUID.finditer(text, *run.span())), (run.end(), run.end())]:
+        for stop, behind in [*((known.span()) for known in _KNOWN.finditer(text, *run.span())), (run.end(), run.end())]:
             yield from _in_piece(text, at, stop)
             at = behind
 

@@ -20,6 +20,7 @@ from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.dissectors.core.closed import closed_user
 
 Row = tuple[str, ...]
 
@@ -150,7 +151,7 @@ def test_every_exchange_says_who_asked(both: Both) -> None:
     latencies = both.log.arrow("exchanges", columns=["exchange_id", "latency_ms"]).to_pylist()
     exchanges = {row["exchange_id"]: row for row in latencies}
     assert sorted(row["exchange_id"] for row in times) == sorted(exchanges)
-    assert {row["principal"] for row in times} == {"User:billing"}
+    assert {row["principal"] for row in times} == {closed_user("User:billing")}
     assert sorted(row["line"] for row in times) == [*range(1, len(times) + 1)]
     for row in times:
         latency_ms = exchanges[row["exchange_id"]]["latency_ms"]

@@ -115,7 +115,7 @@ ALTER = request(
     33, 0,
     struct.pack(">ib", 1, 2) + string(b"app") + struct.pack(">i", 2)
     + string(b"listener.name.x.ssl.keystore.password") + string(PASSWORD)
-    + string(b"plain.name") + string(b"seen") + b"\0",
+    + string(b"cleanup.policy") + string(b"seen") + b"\0",
 )  # fmt: skip
 ENVELOPE = request(58, 0, b"\x1d" + PASSWORD + b"\0\0\0", flexible=True)
 SECRETS = [

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dissectors.kafka.test_decoder import HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from wirewitness.dissectors.core.closed import closed_user
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.kafka.framing import framer, probe
@@ -138,7 +139,7 @@ def test_bare_tokens_until_requests_begin_again(
         (mechanism, user, "bare_tokens", len(answers), True, False, None)
     ]
     assert wire.remarks() == []
-    words = f"mechanism={mechanism}" + (f" user_name={user}" if user else "")
+    words = f"mechanism={mechanism}" + (f" user_name={closed_user(user)}" if user else "")
     assert {row[0] for row in wire.rows("messages", "summary", "operation") if row[1] == "SaslToken"} == {words}
     seen = _visible(wire)
     for token in (*asked, *answers):

@@ -21,6 +21,7 @@ from wirewitness.analyser.capture import EndpointTable, open_captures
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
+from wirewitness.dissectors.core.closed import closed_user
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 
@@ -201,7 +202,11 @@ def test_show_has_the_fields_of_a_line(tmp_path: Path) -> None:
         for role in ("request", "response")
     )
     assert f"  line     2 of {path}\n" in asked
-    for field in ("  what     kafka  Heartbeat v4 request\n", "  group_id  orders\n", "  principal  User:billing\n"):
+    for field in (
+        "  what     kafka  Heartbeat v4 request\n",
+        "  group_id  orders\n",
+        f"  principal  {closed_user('User:billing')}\n",
+    ):
         assert field in asked
     assert "  error_code  27 (REBALANCE_IN_PROGRESS)\n" in answered
     assert "  remote_ms  0.25\n" in answered
