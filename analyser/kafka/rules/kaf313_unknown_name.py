@@ -25,10 +25,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.near_names import NearNames
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
@@ -58,6 +58,7 @@ def detect(frames: Frames, *, answers_least: int = 5) -> Iterator[Finding]:
                 missing.setdefault(row["flow_id"], set()).add(row["topic"])
             elif not row.get("error_code"):
                 known[row["topic"]] = max(known.get(row["topic"], 0), row["ts"])
+    near_names = NearNames()
     answers: dict[tuple[str | None, str | None], list[Row]] = {}
     for row in rows_of(frames["exchanges"]):
         answers.setdefault((row["client_address"], row["client_id"]), []).append(row)
@@ -65,13 +66,14 @@ def detect(frames: Frames, *, answers_least: int = 5) -> Iterator[Finding]:
         named = {topic for flow in {row["flow_id"] for row in own} for topic in missing.get(flow, ())}
         names = sorted(topic for topic in named if known.get(topic, 0) < own[0]["ts"])
         if len(own) >= answers_least and names:
-            yield _finding(own, names, {topic for topic in known if topic not in named})
+            there = sorted(topic for topic in known if topic not in named)
+            near = {name: near_names.nearest(name, there, 0.7) for name in names[:_MOST_NAMES]}
+            yield _finding(own, names, near)
 
 
-def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Finding:
+def _finding(own: Sequence[Row], names: Sequence[str], near: Mapping[str, str | None]) -> Finding:
     first, last = own[0], own[-1]
-    near = {name: get_close_matches(name, sorted(known), 1, 0.7) for name in names[:_MOST_NAMES]}
-    hints = [f"{printable(other[0], MAX_NAME)}" for other in near.values() if other]
+    hints = [printable(other, MAX_NAME) for other in near.values() if other is not None]
     hint = f" A topic named {names_text(sorted(set(hints)), 3)} exists." if hints else ""
     shown = names_text([printable(name, MAX_NAME) for name in names], 3)
     topics = f"topic {shown}, which does" if len(names) == 1 else f"topics {shown}, which do"

@@ -40,6 +40,8 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
+# What matching a filter costs in comparisons of numbers, with so many more for each character.
+_LEAST_COST, _CHARACTERS_OF_ONE = 20, 16
 ASKED, HELD, PUBLISHED = "mqtt_subscriptions", "mqtt_active_subscriptions", "mqtt_publishes"
 
 
@@ -52,23 +54,38 @@ def detect(frames: Frames, *, least: int = 5) -> Iterator[Finding]:
     for row in rows_of(frames[PUBLISHED]):
         sent.setdefault(row["flow_id"], []).append(row)
     held = [one for one in rows_of(frames[HELD]) if one["ts_until"] is None]
+    match = _Matches()
     for (flow_id, _), own in asked.items():
-        first, later = own[0], sent.get(flow_id, ())
-        compared(len(held) * len(later))
-        for one in held:
+        first = own[0]
+        later = [row for row in sent.get(flow_id, ()) if row["ts"] > first["ts_response"]]
+        before = [one for one in held if one["ts"] < first["ts"]]
+        compared(len(before) * len(later))
+        for one in before:
             came = [
                 row for row in later
-                if row["ts"] > first["ts_response"] and one["ts"] < first["ts"]
-                and _goes_on(row["topic"], one["matching_filter"], first["matching_filter"])
+                if match.goes_on(row["topic"], one["matching_filter"], first["matching_filter"])
             ]  # fmt: skip
             if len(came) >= least:
                 yield _finding(own, one, came)
                 break
 
 
-def _goes_on(topic: str, held: str, wanted: str) -> bool:
-    """A message of the subscription, which the client takes for given up."""
-    return matches(held, topic) and (_plain(held) == _plain(wanted) or matches(wanted, topic))
+class _Matches:
+    """Which filters match which topics: each pair is looked at once, and counts by the length of its names."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def goes_on(self, topic: str, held: str, wanted: str) -> bool:
+        """A message of the subscription, which the client takes for given up."""
+        return self._match(held, topic) and (_plain(held) == _plain(wanted) or self._match(wanted, topic))
+
+    def _match(self, topic_filter: str, topic: str) -> bool:
+        found = self._known.get((topic_filter, topic))
+        if found is None:
+            compared(_LEAST_COST + (len(topic_filter) + len(topic)) // _CHARACTERS_OF_ONE)
+            found = self._known[topic_filter, topic] = matches(topic_filter, topic)
+        return found
 
 
 def _plain(name: str) -> str:
