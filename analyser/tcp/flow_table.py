@@ -35,7 +35,7 @@ from wirewitness.analyser.tcp.half_open import Attempt, HalfOpen
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.open_flows import OpenFlows
 from wirewitness.analyser.tcp.reset_flows import Part
-from wirewitness.analyser.tcp.segment_intake import LINGER_NS, continues, is_past, take, take_together
+from wirewitness.analyser.tcp.segment_intake import LINGER_NS, confirm_alike, continues, is_past, take, take_together
 from wirewitness.analyser.tcp.segment_runs import Flags, Places, Stretch, Stretches, by_pair, stretches
 from wirewitness.analyser.tcp.two_points import Delays
 from wirewitness.analyser.tcp.waits import settle
@@ -254,7 +254,8 @@ class FlowTable:
                 else:
                     runs = ready.get(number, NO_RUNS)
                     by_side = (said[0].get(number), said[1].get(number))
-                    if flow is not None and continues(flow, runs, by_side, int(columns.now_ns[rows[-1]])):
+                    now_ns = int(columns.now_ns[rows[-1]])
+                    if flow is not None and continues(flow, runs, now_ns) and confirm_alike(flow, by_side):
                         take_together(flow, stretch, rows, runs, columns, by_side)
                     else:
                         flow = self._until_continued(flow, stretch, rows, runs, columns, by_side)
@@ -398,8 +399,7 @@ class FlowTable:
         while taken < count:
             if taken and flow is not None and flow.settled:
                 rest, left = columns.part(stretch, runs, rows, taken, count)
-                told = columns.said(rows[taken:])
-                if continues(flow, left, told, now_ns):
+                if continues(flow, left, now_ns) and confirm_alike(flow, told := columns.said(rows[taken:])):
                     take_together(flow, rest, rows[taken:], left, columns, told)
                     return flow
             until = min(taken + MOST, count)

@@ -95,10 +95,10 @@ def is_new(end: int, seq: int) -> bool:
     return behind == 0 or behind >= 1 << 31
 
 
-def continues(flow: Flow, runs: Runs, said: tuple[Said | None, Said | None], now_ns: int) -> bool:
-    """True when every run continues its stream and nothing else can come of these packets.
+def continues(flow: Flow, runs: Runs, now_ns: int) -> bool:
+    """True when every run continues its stream and nothing else can come of these packets, but for `confirm_alike`.
 
-    said: what the high and the low endpoint said in them. now_ns: the capture's clock behind them.
+    now_ns: the capture's clock behind them.
     """
     if flow.closed_ts_ns is not None and (any(runs) or now_ns - flow.closed_ts_ns > LINGER_NS):
         return False
@@ -107,11 +107,12 @@ def continues(flow: Flow, runs: Runs, said: tuple[Said | None, Said | None], now
     for half, own in zip(flow.halves, runs, strict=True):
         if own and not (len(own) == 1 and half.started and half.next_seq & MASK == own[0].seq):
             return False
-    return confirm_alike(flow, said)
+    return True
 
 
 def confirm_alike(flow: Flow, said: tuple[Said | None, Said | None]) -> bool:
-    """Whether acknowledgements do together what they do one by one; see `Half.confirm_alike`."""
+    """Whether acknowledgements do together what they do one by one; see `Half.confirm_alike`. said: what the high and
+    the low endpoint said in these packets."""
     return all(
         told is None or receiver.confirm_alike(told.ack, told.ack_spread)
         for receiver, told in zip(reversed(flow.halves), said, strict=True)
@@ -126,7 +127,7 @@ def take_together(
     columns: BatchColumns,
     said: tuple[Said | None, Said | None],
 ) -> None:
-    """Packets for which `continues` holds. said: what the high and the low endpoint said in them."""
+    """Packets for which `continues` and `confirm_alike` hold. said: what the high and the low endpoint said in them."""
     for half, own in zip(flow.halves, runs, strict=True):
         for run in own:
             half.append_run(columns.run(run))

@@ -76,7 +76,7 @@ def detect(frames: Frames, *, least: int = 8, share: float = 0.9, else_where: fl
         transactions = _apart(_transactions(own))
         if len(transactions) < least:
             continue
-        outside = sorted((row for row in own if _is_write_alone(row)), key=lambda row: row["ts"])
+        outside = [row for row in own if _is_write_alone(row)]
         sent = Counter(map(_kind, outside))
         for kind, found in _beside(transactions, outside).items():
             if len(found) >= max(least, share * len(transactions)) and len(found) >= (1 - else_where) * sent[kind]:
@@ -96,13 +96,12 @@ def _kind(row: Row) -> tuple[object, ...]:
 
 
 def _transactions(rows: Sequence[Row]) -> list[list[Row]]:
-    """The commands of each transaction that ended, in their order."""
+    """The commands of each transaction that ended, in their order. rows: in the order of time."""
     held: dict[tuple[object, object], list[Row]] = {}
     for row in rows:
         if _is_within(row) and row["lsid"] is not None and row["txn_number"] is not None:
             held.setdefault((row["lsid"], row["txn_number"]), []).append(row)
-    ordered = (sorted(one, key=lambda row: row["ts"]) for one in held.values())
-    return sorted((one for one in ordered if one[-1]["command"] in _ENDS), key=lambda one: one[0]["ts"])
+    return [one for one in held.values() if one[-1]["command"] in _ENDS]
 
 
 def _apart(transactions: Sequence[list[Row]]) -> list[list[Row]]:

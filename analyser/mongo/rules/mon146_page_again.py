@@ -58,7 +58,7 @@ _RISES, _FALLS = {"$gt", "$gte"}, {"$lt", "$lte"}
 def detect(frames: Frames, *, least: int = 20, over_s: float = 5.0) -> Iterator[Finding]:
     """One finding for each collection and shape of this application: its longest time at one page."""
     by_shape: dict[tuple[object, ...], list[Row]] = {}
-    for row in sorted(rows_of(frames["mongo_commands"]), key=lambda row: row["ts"]):
+    for row in rows_of(frames["mongo_commands"]):
         by_shape.setdefault((row["database"], row["collection"], row["shape_id"]), []).append(row)
     for rows in by_shape.values():
         if not _walks(rows[0]["query_shape"]):

@@ -81,7 +81,7 @@ def _refused(attempts: Sequence[_Attempt]) -> int:
 
 def _attempts(rows: Sequence[Row]) -> list[_Attempt]:
     found, last = [], None
-    for row in sorted(rows, key=lambda row: row["ts"]):
+    for row in rows:
         if row["command"] == "insert":
             if last is not None and last["ts_response"] <= row["ts"]:
                 found.append(_Attempt(last, row))

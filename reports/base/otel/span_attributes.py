@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wirewitness.dissectors.core import opaque
+
 Row = Mapping[str, Any]
 # Names that the conventions do not have.
 OWN = "wirewitness."
@@ -32,6 +34,6 @@ class Told:
 
 
 # A traceparent of W3C Trace Context among JSON pairs of names and values, as a regular expression of DuckDB.
-TRACEPARENT = r'\["traceparent",\s*"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})'
+TRACEPARENT = rf'\["traceparent",\s*"({opaque.TRACEPARENT})'
 # So many different ones are linked to, as the SDK limits it.
 MOST_LINKS = 128
