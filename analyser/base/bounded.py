@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
-
-Item = TypeVar("Item")
+from typing import Any
 
 # Characters of one message of the program (an error, a remark) with what it quotes; of one thing that is quoted.
 MOST_MESSAGE = 4_000
@@ -48,11 +46,6 @@ def bounded(text: str, most: int = MOST_MESSAGE) -> str:
 def excerpt(text: str) -> str:
     """What a sentence quotes of what somebody gave."""
     return bounded(text, MOST_QUOTED)
-
-
-def first_and_rest(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
-    """The first ones, and how many more there are."""
-    return items[:most], max(0, len(items) - most)
 
 
 def bounded_value(value: Any, characters: int, items: int, levels: int = _DEEPEST) -> Any:

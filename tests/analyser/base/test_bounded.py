@@ -15,7 +15,6 @@ from wirewitness.analyser.base.bounded import (
     bounded_json,
     bounded_lines,
     bounded_value,
-    first_and_rest,
 )  # fmt: skip
 
 TEXTS = st.text(max_size=400)
@@ -88,8 +87,6 @@ def test_lists_say_how_many_are_missing() -> None:
     assert bounded_value({"a": ["x" * 200], "b": 1, "c": 2}, 100, 2) == {
         "a": [bounded("x" * 200, 100)], "b": 1, "…": "… (1 more left out)",
     }  # fmt: skip
-    assert first_and_rest("abcde", 3) == ("abc", 2)
-    assert first_and_rest("ab", 3) == ("ab", 0)
 
 
 def test_values_within_values_do_not_end_the_program() -> None:
