@@ -38,6 +38,18 @@ def analysed(made: Replayed) -> Check:
     return check
 
 
+def the_same() -> Check:
+    """Some messages, as many in each run of a program, with one process or two."""
+    counts: dict[str, int] = {}
+
+    def check(name: str, found: tuple[int, ...]) -> None:
+        program = name.split(maxsplit=1)[0]
+        if not found[0] or counts.setdefault(program, found[0]) != found[0]:
+            raise CountsDiffer(f"{name} saw {found[0]} messages, before {counts.get(program)}")
+
+    return check
+
+
 def some_analysed(made: Replayed) -> Check:
     """A report of a capture with loss, which makes none up."""
 

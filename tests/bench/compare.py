@@ -22,6 +22,7 @@ from tests.bench.checks import (
     publishes_analysed,
     some_analysed,
     some_publishes_analysed,
+    the_same,
     whole_messages_of,
 )
 from tests.bench.measure import Run, measure, warm
@@ -64,6 +65,13 @@ class Bench:
         made = self._make(profile.replayed, size)
         timing = self._timing(profile, made, self._pair(profile), runs, all_of(made), analysed(made))
         return timing._replace(counted=f"{made.exchanges:,} exchanges")
+
+    def real(self, profile: Profile, size: Size, runs: int) -> Timing:
+        """Both in turn over lab captures as they are."""
+        made = self._make(profile.replayed, size)
+        pair = tshark_ordinary(self._capture, self._text, self._fields), wirewitness(self._capture, self._table)
+        timing = self._timing(profile, made, pair, runs, the_same(), the_same())
+        return timing._replace(counted=f"{made.packets:,} packets")
 
     def lossy(self, profile: Profile, size: Size, runs: int) -> Timing:
         """Both in turn; then the messages whose bytes are all there against those that were decoded to the end."""

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 Kind = Literal[
     "exchanges",
     "ordinary",
+    "real",
     "lossy",
     "records",
     "decode",
@@ -76,6 +77,10 @@ _ALL = (
         Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 10, analysed=6,
         two=(1.8, 1.7), report_memory=True,
     ),
+    Profile("real_kafka", "real", "real_kafka", Scale(Size(130_000)), Scale(Size(15_000)), 3, analysed=1.3),
+    Profile("real_kafka_long", "real", "real_kafka", Scale(Size(400_000)), Scale(Size(30_000)), 3, analysed=1.3),
+    Profile("real_mongo", "real", "real_mongo", Scale(Size(130_000)), Scale(Size(15_000)), 3, analysed=1.5),
+    Profile("real_mqtt", "real", "real_mqtt", Scale(Size(130_000)), Scale(Size(15_000)), 3, analysed=1.5),
     Profile(
         "bulk", "exchanges", "bulk",
         Scale(Size(0, 500_000_000), Size(0, 125_000_000)), Scale(Size(0, 20_000_000), Size(0, 5_000_000)), 10,

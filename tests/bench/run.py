@@ -7,10 +7,11 @@
 Most profiles (see profiles.py): five runs of both programs in turn over the same capture from a warm cache, output to a
 file each; `analyse` in turn with them where a profile has one capture. Then one run each at 1, 2, 4 and 8 times a base
 size for the peak memory, of `analyse` too where that is asked. Both must see every message that the generator wrote, or
-the profile has no figures; `lossy` says what it counts. `tls` has Kafka inside TLS 1.3 and the key log, `ordinary`
-three protocols and one incident. Each is read by two processes as well. `start` runs commands that have next to nothing
-to do, `irregular` captures that are made so that lock-step is tried in vain, with it and without. `decode` compares our
-decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` and
+the profile has no figures; `lossy` says what it counts. `real_*` are lab captures as they are, laid over each other,
+where both count differently: ours must count the same each time. `tls` has Kafka inside TLS 1.3 and the key log,
+`ordinary` three protocols and one incident. Each is read by two processes as well. `start` runs commands that have next
+to nothing to do, `irregular` captures that are made so that lock-step is tried in vain, with it and without. `decode`
+compares our decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` and
 `archive_ordinary` run once: the offline command with two processes, then archives on one and on two cores, over 5 GB
 (12 GB of disk). `live` sends packets to a loopback at rising rates (see live.py).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
@@ -74,6 +75,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
         measures = {
             "exchanges": bench.exchanges, "lossy": bench.lossy, "mongo": bench.mongo,
             "mqtt": bench.mqtt, "mqtt_lossy": bench.mqtt_lossy, "ordinary": bench.exchanges, "tls": bench.tls,
+            "real": bench.real,
         }  # fmt: skip
         measure = measures[profile.kind]
         results.timings.append(measure(profile, scale.timing, runs))

@@ -6,15 +6,16 @@ import json
 import struct
 import subprocess
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
 
 import wirewitness
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark, tshark_ordinary
-from tests.support.replay import Replayed, replay
+from tests.support.replay import SAMPLES, Replayed, replay
 from tests.support.replay_mqtt import write_publishes, write_short
+from tests.support.replay_real import REAL, packets_in, repeated
 from tests.support.shares import every, share
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
@@ -150,6 +151,21 @@ def whole_messages(capture: bytes) -> Iterator[tuple[bytes, int]]:
             open_messages[way] = start, seq + len(payload), end
         elif payload and seq + len(payload) == end:
             yield way, start
+
+
+@pytest.mark.parametrize("profile", REAL)
+def test_real_traffic_comes_again_from_other_addresses(profile: str) -> None:
+    samples = SAMPLES
+    captures = [packets_in(path) for pattern in REAL[profile] for path in sorted(samples.glob(pattern))][:3]
+    every = sum(map(len, captures))
+    packets = [*islice(repeated(captures, 10**18), 2 * every)]
+    times = [ts_ns for ts_ns, _ in packets]
+    assert times == sorted(times)
+    once, again = packets[:every], packets[every:]
+    first, second = ({data[26:34] for _, data in some if data[12:14] == b"\x08\0"} for some in (once, again))
+    assert len(first) == len(second)
+    assert first.isdisjoint(second)
+    assert sorted(len(data) for _, data in once) == sorted(len(data) for _, data in again)
 
 
 def test_half_open_connections_are_one_packet_each(tshark: str, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ how connections end.
 `hot_group`: one consumer group; `groups`: a group of one member for every two connections, which end after 25
 exchanges; see replay_groups.py.
 `ordinary`: traffic as people have it, with one incident in it; see replay_ordinary.py.
+`real_kafka`, `real_mongo`, `real_mqtt`: lab captures as they are, laid over each other; see replay_real.py.
 `half_open`: SYN packets without an answer, one for each flow.
-Only versions that tshark 4.0 decodes too are taken, but for the incident of `ordinary`: both programs of a comparison
-have to decode the bodies.
+Only versions that tshark 4.0 decodes too are taken, but for the incident of `ordinary` and real traffic: both programs
+of a comparison have to decode the bodies.
 Standard output gets one JSON line, see Replayed.
 """
 
@@ -36,6 +37,7 @@ from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
 from tests.support.replay_mongo import mongo_clients, short_mongo_clients, steady_mongo_clients
 from tests.support.replay_ordinary import ordinary_clients
+from tests.support.replay_real import REAL, write_real
 from tests.support.replay_wire import Change, Client, Ending, PcapWriter, losses, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
@@ -58,6 +60,7 @@ FLOWS = {
     "groups": 20_000,
     "ordinary": 0,
     "half_open": 1_000_000,
+    **dict.fromkeys(REAL, 0),
 }
 # Sized by FLOWS alone.
 SHORT = frozenset({"flows", "groups", "mongo_flows"})
@@ -140,12 +143,15 @@ def replay(
 ) -> Replayed:
     """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring.
 
-    Those of SHORT and `half_open` are sized by FLOWS alone.
+    Those of SHORT and `half_open` are sized by FLOWS alone, real traffic by PACKETS. What exchanges real traffic has
+    nobody counted.
     """
     count = flows or FLOWS[profile]
     with out.open("wb", buffering=1 << 20) as file:
         if profile == "half_open":
             writer, exchanges = write_half_open(file, START_NS, count), 0
+        elif profile in REAL:
+            writer, exchanges = write_real(PcapWriter(file), profile, samples, START_NS, packets), 0
         else:
             clients, change = _clients(profile, count, samples), _change(profile)
             clients = [replace(client, ended_by=ended_by) for client in clients]
