@@ -309,7 +309,8 @@ class CaptureTables:
         for name in dict.fromkeys(["findings", "exchanges", "flows", *(one for each in every for one in each.reads)]):
             self.ensure(name)
         try:
-            rows = lines(self.con, every, questions())
+            self.views.count({one.of for one in every})  # to ask tables without rows costs each a statement
+            rows = lines(self.con, [one for one in every if self.views.rows[one.of]], questions())
         except Exception as error:
             self.faults.append(told(error, "what stands out", "no line is told"))
             rows = arrow_schema("stands_out").empty_table()

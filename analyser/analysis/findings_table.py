@@ -27,7 +27,6 @@ from wirewitness.analyser.engine.rules.findings import findings_table, stories_t
 from wirewitness.analyser.engine.rules.partition_sql import families, tables_named
 from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
 from wirewitness.analyser.engine.rules.rule import Rule
-from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -177,12 +176,8 @@ def _read(rule: Rule, rows: Mapping[str, int]) -> int:
 
 def _filled(tables: Finishing, names: Sequence[str]) -> set[str]:
     """Those of these tables that have rows."""
-    unknown = [name for name in names if name not in tables.views.rows]
-    filled = {name for name in names if tables.views.rows.get(name)}
-    parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
-    if parts:
-        filled |= {name for (name,) in tables.views.con.execute(" UNION ALL ".join(parts)).fetchall()}
-    return filled
+    tables.views.count(names)
+    return {name for name in names if tables.views.rows[name]}
 
 
 def _spoken(tables: Finishing) -> set[str | None]:

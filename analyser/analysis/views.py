@@ -7,7 +7,7 @@ asks for it: rows in memory are read without DuckDB, too.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.stored_tables import Kept, kept
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder
-from wirewitness.analyser.tables.queries import CAPTURE_MEMORY, open_connection, quoted
+from wirewitness.analyser.tables.queries import CAPTURE_MEMORY, literal, open_connection, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.analyser.tables.views import show_rows
 
@@ -66,6 +66,13 @@ class Views:
     def file_of(self, name: str) -> Path:
         """The file of a table, should its rows be many."""
         return self.folder / f"{name}.parquet"
+
+    def count(self, names: Iterable[str]) -> None:
+        """Know how many rows these tables have, with one statement for all of which that is not known."""
+        unknown = [name for name in names if name not in self.rows]
+        if unknown:
+            parts = [f"SELECT {literal(name)}, count(*) FROM {quoted(name)}" for name in unknown]
+            self.rows.update(self.con.execute(" UNION ALL ".join(parts)).fetchall())
 
     def show(self, name: str, rows: Kept) -> None:
         """Let the view of a table show these rows."""

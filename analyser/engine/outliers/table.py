@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.engine.facts.topics import has_rows
 from wirewitness.analyser.engine.outliers.comparison import Candidate, Row, candidates
 from wirewitness.analyser.engine.outliers.populations import Population
 from wirewitness.analyser.engine.rules.findings import subject_text
@@ -43,10 +42,8 @@ _WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "com
 
 
 def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population], questions: Mapping[str, str]) -> pa.Table:
-    """The table. A population none of whose rows are there costs one look. questions: by the codes of rules."""
-    every = [*populations]
-    filled = {table for table in {one.of for one in every} if has_rows(con, table)}
-    found = [one for population in every if population.of in filled for one in _of(con, population)]
+    """The table. questions: by the codes of rules."""
+    found = [one for population in _asked(con, populations) for one in _of(con, population)]
     found.sort(key=lambda one: (-one.score, one.measure.name, _subject(one)))
     kept = _without_told(found, Told(con, questions)) if found else []
     places = _places(con, {str(one) for each in kept for one in each.row["ids"] or ()})
@@ -54,6 +51,18 @@ def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population], que
     schema = arrow_schema("stands_out")
     columns = {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in schema.names}
     return pa.table(columns, schema=schema)
+
+
+def _asked(con: duckdb.DuckDBPyConnection, populations: Iterable[Population]) -> list[Population]:
+    """Those in which a value may lie apart, in their order; each table is asked once."""
+    every = [*populations]
+    of_table: dict[str, dict[str, bool]] = {}
+    for one in every:
+        of_table.setdefault(one.of, {})[one.asks] = False
+    for table, asks in of_table.items():
+        (told,) = con.execute(f"select {', '.join(asks)} from {table}").fetchall()
+        asks.update(zip(asks, map(bool, told), strict=True))
+    return [one for one in every if of_table[one.of][one.asks]]
 
 
 def _of(con: duckdb.DuckDBPyConnection, population: Population) -> Iterator[Candidate]:

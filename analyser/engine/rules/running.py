@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -69,7 +68,8 @@ class Failure:
         return not isinstance(self.error, NotLookedAt)
 
 
-class Input(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Input:
     """What rules are run over.
 
     con: has the views. most_rows: larger partitions are not evaluated. rows: how many rows tables have, where that is
@@ -78,14 +78,15 @@ class Input(NamedTuple):
 
     con: duckdb.DuckDBPyConnection
     most_rows: int = MOST_PARTITION_ROWS
-    rows: Mapping[str, int] = _NOTHING
+    rows: Mapping[str, int] = field(default_factory=dict)
     folder: Path | None = None
+    _counted: dict[str, int] = field(default_factory=dict)
 
     def number_of_rows(self, table: str) -> int:
-        """How many rows a table has."""
-        known = self.rows.get(table)
+        """How many rows a table has; asked once."""
+        known = self.rows.get(table, self._counted.get(table))
         if known is None:
-            known = self.con.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+            known = self._counted[table] = self.con.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
         return known
 
 

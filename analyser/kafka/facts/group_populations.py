@@ -148,6 +148,7 @@ _MEMBERS = f"""
     from kafka_members where max_heartbeat_gap_ms is not null group by coalesce(cluster_id, ''), group_id, {CLIENT}"""
 
 # The longest time without a fetch of a client whose heartbeats went on.
+_BEATS = "('Heartbeat', 'ConsumerGroupHeartbeat')"
 _POLLS = f"""
     with fetches as (
         select {CLIENT}, exchange_id, ts, lag(ts_response) over own as before,
@@ -162,7 +163,7 @@ _POLLS = f"""
     select 'kafka' as likes, {CLIENT}, longest_ms, greatest(gap_ms, 1) as gap_ms, any_value(samples) as samples,
            count(*) as beats, epoch_ns(before) as first_ns, epoch_ns(after) as last_ns, [any_value(next_fetch)] as ids
     from longest join exchanges as beats using ({CLIENT})
-    where beats.operation in ('Heartbeat', 'ConsumerGroupHeartbeat') and beats.ts > before and beats.ts < after
+    where beats.operation in {_BEATS} and beats.ts > before and beats.ts < after
     group by {CLIENT}, longest_ms, gap_ms, before, after having count(*) >= 3"""
 
 POPULATIONS = (
@@ -189,6 +190,7 @@ POPULATIONS = (
                  "lag of group {group_id} on {where} only grows: {usual} in the first "
                  "quarter of the time, {value} in the last", usual="began", unit="records", ratio=3, floor=20,
                  weight=1.3),),
+        asks="count(*) >= 8",
     ),
     Population(
         "kafka", "kafka_produce_batches", ("group_id", "topic", "partition"), _UNREAD,
@@ -225,11 +227,13 @@ POPULATIONS = (
         (Measure("requests", "prepares", "repeated",
                  "{who} sent {value} {operation}, beside {carried} requests with records",
                  usual="allowed", ratio=1, floor=20, samples=20),),
+        asks=f"count(*) filter (operation in {_PREPARE}) > 20",
     ),
     Population(
         "kafka", "kafka_group_events", ("group_id", "client_id", "client_address"), _JOINS,
         (Measure("joins", "joins", "repeated", "{who} joined group {group_id} {value} times, in {usual} generations",
                  usual="generations", ratio=3, floor=7),),
+        asks="count(*) filter (event = 'join') > 7",
     ),
     Population(
         "kafka", "kafka_group_events", ("client_id", "client_address"), _GROUP_IDS,
@@ -238,41 +242,48 @@ POPULATIONS = (
             Measure("group.instance.ids", "instances", "repeated",
                     "{who} used {value} group.instance.ids", floor=1.5, two=2),
         ),
+        asks="count(distinct group_id) > 2 or count(distinct group_instance_id) > 1",
     ),
     Population(
         "kafka", "kafka_group_events", ("group_id",), _GENERATIONS,
         (Measure("generations", "generations", "repeated",
                  "group {group_id} had {value} generations", floor=4, two=1),),
+        asks="count(distinct generation) > 4",
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "group_instance_id"), _INSTANCES,
         (Measure("one group.instance.id", "clients", "concurrent",
                  "group.instance.id {group_instance_id} of group {group_id} was "
                  "used by {value} clients: {names}", usual="one", ratio=1),),
+        asks="count(group_instance_id) > 1",
     ),
     Population(
         "kafka", "kafka_offset_commits", ("group_id", "client_id", "client_address"), _COMMITTING,
         (Measure("commits of the same offset", "again", "repeated",
                  "{who} committed for group {group_id} what it had committed "
                  "before {value} times, something new {usual} times", usual="moved", ratio=4, floor=30),),
+        asks="count(*) > 30",
     ),
     Population(
         "kafka", "kafka_committed", ("group_id", "topic", "partition"), _IN_TURN,
         (Measure("committed in turn", "turns", "concurrent",
                  "offsets of group {group_id} on {where} were committed by others in "
                  "turn, {value} times: {names}", usual="none", floor=9, weight=1.2),),
+        asks="count(*) filter (near_other) > 9",
     ),
     Population(
         "kafka", "kafka_committed", ("group_id", "client_id", "client_address"), _BACK,
         (Measure("committed offset goes back", "back", "went back",
                  "{who} committed {value} times below what stood for group "
                  "{group_id}, such as on {topic}", usual="none", weight=1.2),),
+        asks="bool_or(step_back > 0)",
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
         (Measure("never commits", "given", "stalled",
                  "{who} was given {value} as a member of group {group_id}, and nobody "
                  "commits these partitions", usual="none", unit="records", floor=50, weight=1.2),),
+        asks="sum(records_count) > 50",
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "client_id", "client_address"), _MEMBERS,
@@ -284,12 +295,14 @@ POPULATIONS = (
                     "{who} lost its membership of group {group_id} ({ended}) {value} times",
                     usual="none", weight=1.2),
         ),
+        asks="max(max_heartbeat_gap_ms) > 3000 or bool_or(ended in ('expired', 'removed', 'fenced'))",
     ),
     Population(
-        "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,
+        "kafka", "exchanges", ("client_id", "client_address"), _POLLS,
         (Measure("no fetch", "longest_ms", "stalled",
                  "{who} fetched nothing for {value} while {beats} heartbeats went on; its "
                  "gaps are {usual} at most, but for one in twenty", usual="gap_ms", unit="ms", ratio=10, floor=2_000,
                  weight=1.3),),
+        asks=f"count(*) filter (operation = 'Fetch') >= 20 and count(*) filter (operation in {_BEATS}) > 2",
     ),
 )  # fmt: skip

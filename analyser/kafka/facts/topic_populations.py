@@ -139,24 +139,28 @@ POPULATIONS = (
                     "batches of {who} to {topic} are filled for {value}, median",
                     unit="ms", floor=500, two=5, likes="every", samples=3),
         ),
+        asks="max(known_count) >= 5",
     ),
     Population(
         "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic"), _SIZE_GROWS,
         (Measure("records grow", "ended", "growing",
                  "records of {who} in {topic} only grow: {usual} in the first quarter of the "
                  "time, {value} in the last", usual="began", unit="bytes", ratio=3, floor=500, weight=1.3),),
+        asks="count(*) >= 32",
     ),
     Population(
         "kafka", "kafka_produce_batches", ("topic", "acks"), _ACKS,
         (Measure("acks", "wait_ms", "waiting",
                  "produce to {topic} with acks={acks} (client {client_id}) takes {value}, median",
                  unit="ms", floor=20, samples=5, two=5, weight=1.5),),
+        asks="count(distinct acks) > 1",
     ),
     Population(
         "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic", "partition"), _SENT_AGAIN,
         (Measure("same batch again", "copies", "repeated",
                  "{who} sent {value} batches to {where} that were in the log already, "
                  "without producer id", usual="none", weight=1.2),),
+        asks="count(*) filter (coalesce(producer_id, -1) < 0) > 1",
     ),
     Population(
         "kafka", "kafka_fetch_partitions", ("client_id", "client_address", "topic"), _WAITS,
@@ -164,33 +168,39 @@ POPULATIONS = (
                  "{who} waits {value} for a fetch of {topic} that brings records "
                  "(min_bytes {min_bytes}, max_wait {max_wait_ms} ms); with min_bytes 1 it takes {usual}",
                 usual="at_once_ms", unit="ms", ratio=10, floor=200, samples=3),),
+        asks="bool_or(min_bytes > 1)",
     ),
     Population(
         "kafka", "exchanges", ("client_id", "client_address"), _ONE_BY_ONE,
         (Measure("one by one", "wait_ms", "waiting",
                  "{who} sends its {sent} Produce one by one: each waits {value} for its "
                  "response, the next one leaves {usual} later", usual="idle_ms", unit="ms", ratio=10, floor=20),),
+        asks="count(*) filter (operation = 'Produce') >= 20",
     ),
     Population(
         "kafka", "kafka_partitions", ("topic", "partition"), _LEADERLESS,
         (Measure("no leader", "without", "stalled",
                  "{where} has no leader, as {value} responses say, the last one included",
                  usual="none", weight=1.5),),
+        asks="bool_or(leader_id < 0)",
     ),
     Population(
         "kafka", "kafka_brokers", ("node_id", "place", "topic"), _LEADING,
         (Measure("partitions led", "led", "differs", "broker {node_id} at {place} leads {value} of {samples} "
                  "partitions of {topic} at the end", floor=2, two=3, samples=3),),
+        asks="count(distinct node_id) > 1",
     ),
     Population(
         "kafka", "kafka_transactions", ("client_id", "client_address"), _TRANSACTIONAL_IDS,
         (Measure("transactional ids", "transactional_ids", "repeated", "{who} used {value} transactional ids",
                  floor=5, two=2),),
+        asks="count(distinct transactional_id) > 5",
     ),
     Population(
         "kafka", "exchanges", ("server_address", "server_port"), _CLUSTERS,
         (Measure("clusters", "clusters", "differs",
                  "server {server_address}:{server_port} belongs to {value} clusters: {names}",
                  usual="one", ratio=1.5, weight=2.0),),
+        asks="count(distinct cluster_id) > 1",
     ),
 )  # fmt: skip

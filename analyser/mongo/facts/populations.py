@@ -157,30 +157,35 @@ POPULATIONS = (
                     "{who}: the same {command} of {namespace} found documents, "
                     "nothing for {value} times, and documents again", usual="none", floor=1, weight=1.3),
         ),
+        asks="count(literals_id) > 4",
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("latency_ms"),
         (Measure("latency over time", "ended", "growing",
                  "{who}: latency of {command} on {namespace} grows from {usual} to "
                  "{value}", usual="began", unit="ms", ratio=2, floor=2, weight=1.3),),
+        asks="count(*) >= 32",
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("response_bytes"),
         (Measure("reply size over time", "ended", "growing",
                  "{who}: replies to {command} of {namespace} grow from {usual} to "
                  "{value}", usual="began", unit="bytes", ratio=2, floor=500, weight=1.3),),
+        asks="count(*) >= 32",
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("request_bytes"),
         (Measure("request size over time", "ended", "growing",
                  "{who}: {command} of {namespace} grow from {usual} to {value}",
                  usual="began", unit="bytes", ratio=2, floor=500, weight=1.3),),
+        asks="count(*) >= 32",
     ),
     Population(
         "mongo", "mongo_commands", _BY, _SKIPPED,
         (Measure("latency by skip", "far_ms", "waiting",
                  "{who}: {command} of {namespace} takes {value} with high skip (up to "
                  "{farthest}), {usual} with low", usual="near_ms", unit="ms", ratio=2, floor=1, weight=1.3),),
+        asks="count(*) filter (skip > 0) > 10",
     ),
     Population(
         "mongo", "mongo_commands", ("client_id", "client_address"), _HELLOS,
@@ -193,16 +198,19 @@ POPULATIONS = (
         (Measure("write conflicts", "times", "concurrent",
                  "{who} met {value} write conflicts on {namespace}; transactions there at "
                  "that time: {holders}", usual="none", floor=1, weight=1.5),),
+        asks="count(*) filter (error_code = 112 or list_contains(write_error_codes, 112)) > 1",
     ),
     Population(
         "mongo", "mongo_transactions", ("client_id", "client_address"), _ONLY_READ,
         (Measure("transactions of one read", "reads", "growing", "{who} began and committed a transaction for a single "
                  "read {value} times, for more {usual} times", usual="others", ratio=4, floor=20),),
+        asks="count(*) > 20",
     ),
     Population(
         "mongo", "mongo_commands", ("namespace", "names"), _IN_TURN,
         (Measure("one document in turn", "turns", "concurrent",
                  "{clients} clients update one document of {namespace} in turn, "
                  "{value} times: {names}", usual="few", ratio=2, floor=5),),
+        asks="count(*) filter (command in ('update', 'findAndModify')) > 7",
     ),
 )  # fmt: skip

@@ -167,15 +167,18 @@ POPULATIONS = (
         (Measure("addresses of one client id", "moves", "concurrent",
                  "client id {client_id} connected from {addresses} addresses in "
                  "turn: it changed {value} times", usual="one", floor=0, ratio=1, weight=2.0),),
+        asks="count(distinct client_address) > 1",
     ),
     Population(
         "mqtt", "mqtt_connections", _BOTH, _CONNECTIONS,
         (Measure("connections", "connections", "repeated", "{who} connected {value} times", floor=5, two=5),),
+        asks="count(*) > 5",
     ),
     Population(
         "mqtt", "mqtt_connections", _BOTH, _PINGS,
         (Measure("PINGREQ", "pings", "repeated", "{who} sent {value} PINGREQ, where its keep-alive of {keep_alive_s} s "
                  "asks for {usual}", usual="due", floor=20, ratio=5),),
+        asks="sum(pings) > 20",
     ),
     Population(
         "mqtt", "mqtt_subscriptions", (*_BOTH, "topic_filter"), _SUBSCRIBED,
@@ -187,12 +190,14 @@ POPULATIONS = (
                     "{who} asked QoS {asked_qos} for {topic_filter} and was granted "
                     "{granted_qos}, {value} times", usual="none"),
         ),
+        asks="count(*) > 6 or bool_or(requested_qos > granted_qos)",
     ),
     Population(
         "mqtt", "mqtt_subscriptions", ("client_address", "topic_filter"), _SAME_FILTER,
         (Measure("clients with one filter", "clients", "repeated",
                  "{client_address} has {value} clients with the filter "
                  "{topic_filter}", floor=4, two=1),),
+        asks="count(distinct client_id) > 4",
     ),
     Population(
         "mqtt", "mqtt_dropped_filters", _BOTH, _UNSUBSCRIBED,
@@ -205,17 +210,20 @@ POPULATIONS = (
         (Measure("same message again", "again", "repeated",
                  "{who} was sent the same message of {topic} on {value} connections",
                  usual="one", floor=1, ratio=2, weight=1.5),),
+        asks="count(distinct flow_id) > 2",
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _SENT_AGAIN,
         (Measure("sent on each connection", "again", "repeated", "{who} sent {value} of its payloads to {topic} on "
                  "several connections, up to {connections}, and {usual} once", usual="once", floor=4, ratio=2),),
+        asks="count(distinct flow_id) > 1",
     ),
     Population(
         "mqtt", "mqtt_publishes", _BOTH, _RETAINED,
         (Measure("retained again", "got", "repeated",
                  "{who} got {value} retained messages of {usual} topics, on {connections} "
                  "connections", usual="topics", floor=4, ratio=3),),
+        asks="count(*) filter (retain) > 4",
     ),
     Population(
         "mqtt", "mqtt_topic_rounds", (*_BOTH, "topic"), _ROUND,
@@ -263,6 +271,7 @@ POPULATIONS = (
         (Measure("changed its topic", "times", "differs",
                  "{who} published to {topic_before}, and only to {topic_now} since, "
                  "{value} times", usual="none", floor=4),),
+        asks="max(messages) > 4",
     ),
     Population(
         "mqtt", "mqtt_deliveries", (*_BOTH, "topic_filter"), _ARRIVAL,
@@ -277,12 +286,14 @@ POPULATIONS = (
                     "{who} acknowledges messages of {topic_filter} after {value}",
                     unit="ms", floor=50, samples=5, two=20),
         ),
+        asks="count(*) filter (status = 'missing') > 1 or max(latency_ms) > 100 or max(acknowledged_ms) > 50",
     ),
     Population(
         "mqtt", "mqtt_publishes", ("client_id", "client_address", "topic"), _NOBODY,
         (Measure("reaches nobody", "times", "stalled",
                  "{value} messages of {who} to {topic} reached none of its subscribers",
                  usual="none", floor=4, weight=1.5),),
+        asks="sum(expected_deliveries) > 4",
     ),
     Population(
         "mqtt", "mqtt_offline_periods", _BOTH, _AWAY,
@@ -300,6 +311,8 @@ POPULATIONS = (
                     "{who} missed {value} messages while it was away, and its session was "
                     "gone", usual="none", weight=1.5),
         ),
+        asks="sum(qos_0_subscription) > 0 or sum(qos_0_publish) > 0 or sum(expired) > 0 "
+             "or sum(messages) filter (not session_present) > 0",
     ),
     Population(
         "mqtt", "mqtt_wills", ("topic", "client_id"), _WILLS,
@@ -312,10 +325,12 @@ POPULATIONS = (
         (Measure("one by one", "wait_ms", "waiting",
                  "{who} sends its {sent} messages one by one: each waits {value} to be "
                  "acknowledged, the next one leaves {usual} later", usual="idle_ms", unit="ms", ratio=10, floor=20),),
+        asks="count(*) >= 20",
     ),
     Population(
         "mqtt", "mqtt_publishes", (*_BOTH, "topic"), _GROWING,
         (Measure("size over time", "ended", "growing", "messages of {who} to {topic} grow from {usual} to {value}",
                  usual="began", unit="bytes", ratio=2, floor=16),),
+        asks="count(*) >= 32",
     ),
 )  # fmt: skip

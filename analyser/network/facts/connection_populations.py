@@ -142,18 +142,21 @@ POPULATIONS = (
         (Measure("same age", "alike", "ended",
                  "the server ended {value} connections of {client_address} at the same age of "
                  "{middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4, weight=1.2),),
+        asks="count(*) filter (ended_by = 'server') > 4",
     ),
     Population(
         "", "connection_ends", ("side",), _SAME_AGE_OF_ALL,
         (Measure("same age", "alike", "ended",
                  "the {side} ended {value} connections at the same age of {middle_s} s, {usual} at "
                  "another", usual="unlike", ratio=4, floor=4),),
+        asks="count(ended_by) > 4",
     ),
     Population(
         "", "connection_ends", ("client_address", "pending_operations"), _SAME_WAIT,
         (Measure("same wait", "alike", "ended", "{client_address} closed {value} connections {middle_s} s after a "
                  "{pending_operations} that had no response by then, {usual} after another time", usual="unlike",
                  ratio=4, floor=2, weight=1.5),),
+        asks="count(*) filter (ended_by = 'client' and (pending_due > 0 or late_responses > 0)) > 2",
     ),
     Population(
         "", "connection_ends", ("client_address", "operation"), _TOO_LARGE,
@@ -161,5 +164,6 @@ POPULATIONS = (
                  "the server ended {times} connections of {client_address} with a {operation} "
                  "of {value} or more pending; the largest one that it answered has {usual}", usual="largest",
                  unit="bytes", ratio=1.0, samples=2, weight=1.5),),
+        asks="bool_or(ended_by = 'server' and pending_due + pending_cut > 0)",
     ),
 )  # fmt: skip

@@ -35,6 +35,7 @@ ADMIN_OPERATIONS = (
     "drop", "dropDatabase", "dropIndexes", "renameCollection", "collMod", "compact", "killOp", "setParameter",
     "replSetStepDown", "replSetReconfig", "shutdown", "fsync", "convertToCapped", "setFeatureCompatibilityVersion",
 )  # fmt: skip
+_ADMIN_OPERATIONS = f"({', '.join(map(literal, ADMIN_OPERATIONS))})"
 # Requests that programs repeat by a clock of their own, and what only tells that somebody is there.
 _PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
 
@@ -76,7 +77,7 @@ _ERRORS = f"""
 _ADMIN = f"""
     select protocol || ' ' || operation as likes, protocol, {CLIENT}, operation, 0 as none, count(*) as acts,
            {evidence()}
-    from exchanges where operation in ({", ".join(map(literal, ADMIN_OPERATIONS))}) and status = 'ok'
+    from exchanges where operation in {_ADMIN_OPERATIONS} and status = 'ok'
     group by protocol, {CLIENT}, operation"""
 
 # Data segments that each message takes, those that its size asks for aside.
@@ -156,12 +157,14 @@ POPULATIONS = (
                     "{who}: {value} of {samples} {operation} answered with an error, such as "
                     "{error}", floor=2, two=5, samples=3),
         ),
+        asks="count(*) >= 10 or sum(throttle_time_ms) > 500",
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,
         (Measure("refused", "refused", "refused",
                  "{who}: {operation} refused with {error}, count {value}; {accepted} accepted "
                  "before, none after", usual="none", weight=1.5),),
+        asks="bool_or(status = 'error')",
     ),
     Population(
         "", "exchanges", ("server_address", "server_port", "operation"), _ERRORS,
@@ -169,27 +172,32 @@ POPULATIONS = (
                  "server {server_address}:{server_port} answered "
                  "{value} {operation} with an error, such as {error}; clients with one: {clients}",
                  usual="none", floor=1),),
+        asks="count(*) filter (status = 'error') > 1",
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _ADMIN,
         (Measure("administration", "acts", "differs", "{who} sent {value} {operation}", usual="none", weight=0.3),),
+        asks=f"bool_or(operation in {_ADMIN_OPERATIONS})",
     ),
     Population(
         "", "flows", ("client_address", "server_address"), _PIECES,
         (Measure("segments per message", "pieces", "repeated",
                  "{client_address} and {server_address} use {value} segments for "
                  "each message", samples=50, floor=1.5),),
+        asks="sum(data_segments) > 75",
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _PACE,
         (Measure("silence", "silent_ms", "stalled",
                  "{who}: no {operation} for {value} at the end, while others went on; its "
                  "longest gap before was {usual}", usual="longest_ms", unit="ms", ratio=5, floor=3_000, samples=10),),
+        asks="count(*) >= 20 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 5e9",
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _GROWING,
         (Measure("latency over time", "ended", "growing", "{who}: latency of {operation} grows from {usual} to {value}",
                  usual="began", unit="ms", ratio=2, floor=5),),
+        asks="count(*) >= 32",
     ),
     Population(
         "", "exchanges", ("server_address", "server_port"), _STANDING,
@@ -197,5 +205,6 @@ POPULATIONS = (
                  "server {server_address}:{server_port} answered {clients} clients "
                  "only after up to {value} at the same time; its median is {usual}", usual="usual_ms", unit="ms",
                  ratio=50, floor=1_000, weight=1.5),),
+        asks="max(latency_ms) >= 1000",
     ),
 )  # fmt: skip
