@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Rule
 from wirewitness.analyser.tables.queries import name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.fields import Kind
@@ -75,7 +75,7 @@ def tables_named(rules: Iterable[Rule]) -> set[str]:
     return {
         word
         for rule in rules
-        for text in (*rule.needs, *rule.rows.values(), rule.suspects or "")
+        for text in (*rule.needs, *rule.rows.values(), rule.suspects_sql)
         for word in re.findall(r"\w+", text)
         if word in TABLES
     }
@@ -83,23 +83,53 @@ def tables_named(rules: Iterable[Rule]) -> set[str]:
 
 def suspected_from(rule: Rule) -> list[str]:
     """The tables by whose rows a rule suspects."""
-    words = {*re.findall(r"\w+", rule.suspects or "")}
+    words = {*re.findall(r"\w+", rule.suspects_sql)}
     return [table for table in rule.reads if f"r_{table}" in words]
 
 
 def suspects_sql(rules: Sequence[Rule], buckets: Sequence[int] = ALL_BUCKETS) -> str:
     """The keys of the partitions to look at, each with SUSPECTED: bit n for rule n. Of rules that say so."""
     keys = name_list(rules[0].partition_by)
-    asked = " UNION ALL ".join(
-        f"SELECT {1 << number}::BIGINT AS bit, * FROM ({_suspects_of(rule, buckets)})"
-        for number, rule in enumerate(rules)
-        if rule.suspects is not None
+    by_row: dict[str, dict[int, Rule]] = {}
+    asked = []
+    for number, rule in enumerate(rules):
+        if isinstance(rule.suspects, AnyRow):
+            by_row.setdefault(rule.suspects.table, {})[number] = rule
+        elif rule.suspects is not None:
+            asked.append(f"SELECT {1 << number}::BIGINT AS bit, * FROM ({_suspects_of(rule, buckets)})")
+    asked += [_suspects_by_row(some, table, buckets) for table, some in by_row.items()]
+    return f"SELECT {keys}, bit_or(bit) AS {quoted(SUSPECTED)} FROM ({' UNION ALL '.join(asked)}) GROUP BY {keys}"
+
+
+def _suspects_by_row(rules: Mapping[int, Rule], table: str, buckets: Sequence[int]) -> str:
+    """The keys of rows of a table by which rules suspect, with their bits. rules: by the numbers of their bits."""
+    readers = [*rules.values()]
+    wanted = conditions(readers, table)
+    flags = [f"({condition}) AS {quoted(name)}" for condition, name in wanted.items() if name]
+    where = "" if "true" in wanted else f" WHERE {' OR '.join(f'({condition})' for condition in wanted)}"
+    words = {*re.findall(r"\w+", " ".join(rule.suspects_sql for rule in readers))}
+    own = dict.fromkeys(column for rule in readers for column in _times_in_ns(rule, table, words))
+    rows = _in_buckets(
+        readers[0], f"SELECT {', '.join([*_keys(readers[0], table), *own, *flags])} FROM {table}{where}", buckets
     )
-    return f"SELECT {keys}, bit_or(bit) AS {quoted(SUSPECTED)} FROM ({asked}) GROUP BY {keys}"
+    bits = " | ".join(
+        f"CASE WHEN {' AND '.join(_met_by(rule, wanted[rule.rows.get(table, 'true')]))} THEN {1 << number} ELSE 0 END"
+        for number, rule in rules.items()
+    )
+    keys = name_list(readers[0].partition_by)
+    return f"SELECT bit, {keys} FROM (SELECT DISTINCT {keys}, ({bits})::BIGINT AS bit FROM ({rows})) WHERE bit <> 0"
+
+
+def _met_by(rule: Rule, flag: str) -> Iterator[str]:
+    """What a row has to meet: it is one of those that the rule wants, and what it suspects by."""
+    if flag:
+        yield quoted(flag)
+    if isinstance(rule.suspects, AnyRow):
+        yield f"({rule.suspects.condition})"
 
 
 def _suspects_of(rule: Rule, buckets: Sequence[int]) -> str:
-    text = rule.suspects or ""
+    text = rule.suspects_sql
     words = {*re.findall(r"\w+", text)}
     # Each use reads only the columns that it needs; kept whole they would be written to disk first.
     steps = [

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -26,6 +26,16 @@ PAGE_SECTIONS = ("Finds", "Why it matters", "How it decides", "False alarms", "R
 LIMITS_SECTION = "What it cannot tell"
 
 
+class AnyRow(NamedTuple):
+    """Suspects a partition in which any row of this table, of those that the rule wants, meets the SQL condition.
+
+    All rules of a key that say so are asked by one look at the table.
+    """
+
+    table: str
+    condition: str = "true"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule.
@@ -38,8 +48,9 @@ class Rule:
     detect: (frames, **thresholds) -> findings; pure. Its keyword-only arguments are the thresholds with their defaults.
     rows: table -> SQL boolean, which of its rows are wanted.
     keys: table -> key column -> the column of that table that is the key there, where it has another name.
-    suspects: a SELECT of the key columns over `r_<table>` (the rows wanted, key columns included): only partitions
-        that it names are looked at. It must name every partition that could give a finding with the default thresholds.
+    suspects: `AnyRow`, or a SELECT of the key columns over `r_<table>` (the rows wanted, key columns included): only
+        partitions that it names are looked at. It must name every partition that could give a finding with the default
+        thresholds.
     signs: table, of those that no stage makes -> SQL aggregate of its rows, without subqueries. Where none of them is
         true the rule could find nothing: it is not asked, and facts that nobody else reads are not made.
     """
@@ -53,7 +64,7 @@ class Rule:
     partition_by: tuple[str, ...]
     detect: Callable[..., Iterable[Finding]]
     rows: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    suspects: str | None = None
+    suspects: AnyRow | str | None = None
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     signs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asks: tuple[str, ...] = ()
@@ -73,6 +84,13 @@ class Rule:
     def page(self) -> str:
         """The page for people: the docstring of the rule's module."""
         return inspect.cleandoc(sys.modules[self.detect.__module__].__doc__ or "")
+
+    @property
+    def suspects_sql(self) -> str:
+        """Its suspects as a SELECT; empty without any."""
+        if isinstance(self.suspects, AnyRow):
+            return f"SELECT {', '.join(self.partition_by)} FROM r_{self.suspects.table} WHERE {self.suspects.condition}"
+        return self.suspects or ""
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Columns of that table's frame: the key first."""

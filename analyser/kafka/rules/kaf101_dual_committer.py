@@ -49,7 +49,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, number_word, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     Identity,
     committer_text,
@@ -274,5 +274,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={STORED: f"near_other OR near_step_back OR {EDGES_SQL}"},
-    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{STORED} WHERE near_other",
+    suspects=AnyRow(STORED, "near_other"),
 )

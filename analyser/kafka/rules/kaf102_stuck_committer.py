@@ -48,7 +48,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     Identity,
     committer_text,
@@ -205,6 +205,5 @@ RULE = Rule(
     detect=detect,
     rows={STORED: f"near_repeat OR {EDGES_SQL}"},
     # Six commits of one value by one committer, and something further in between.
-    suspects=f"""
-        SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED} WHERE same_returns >= 5""",
+    suspects=AnyRow(STORED, "same_returns >= 5"),
 )

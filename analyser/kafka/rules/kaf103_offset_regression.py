@@ -64,7 +64,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     Identity,
     committer_text,
@@ -328,5 +328,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={STORED: f"near_step_back OR {EDGES_SQL}", RUNS: MOVED_SQL},
-    suspects=f"SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED} WHERE below_commit > 0",
+    suspects=AnyRow(STORED, "below_commit > 0"),
 )

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -133,5 +133,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={COMMITS: "error_code = 0"},
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE member_id <> '' AND owner_member_id <> member_id",
+    suspects=AnyRow(COMMITS, "member_id <> '' AND owner_member_id <> member_id"),
 )

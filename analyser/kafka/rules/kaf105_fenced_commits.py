@@ -43,7 +43,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -235,5 +235,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={EVENTS: "event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND generation < 0)"},
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({_CODES})",
+    suspects=AnyRow(COMMITS, f"error_code IN ({_CODES})"),
 )

@@ -35,7 +35,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -127,5 +127,5 @@ RULE = Rule(
         EVENTS: "event <> 'describe' AND member_id <> '' AND (group_id, member_id, ts) IN ("
         f"SELECT (group_id, member_id, min(ts)) FROM {EVENTS} GROUP BY cluster_id, group_id, member_id)",
     },
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE {_SIMPLE_SQL}",
+    suspects=AnyRow(COMMITS, _SIMPLE_SQL),
 )

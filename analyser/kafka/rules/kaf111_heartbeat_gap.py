@@ -48,7 +48,7 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
@@ -261,8 +261,9 @@ RULE = Rule(
         "AND epoch_ns(ts_response) - epoch_ns(ts) "
         "BETWEEN 900000 * max_wait_ms::BIGINT AND 1500000 * max_wait_ms::BIGINT",
     },
-    suspects=f"""
-        SELECT cluster_id, group_id FROM r_{MEMBERS}
-        WHERE ended IN ('expired', 'removed')
-            OR max_heartbeat_gap_ms >= 0.66 * coalesce(nullif(session_timeout_ms, 0), {DEFAULT_SESSION_MS})""",
+    suspects=AnyRow(
+        MEMBERS,
+        "ended IN ('expired', 'removed') OR max_heartbeat_gap_ms >= 0.66 * "
+        f"coalesce(nullif(session_timeout_ms, 0), {DEFAULT_SESSION_MS})",
+    ),
 )

@@ -43,7 +43,7 @@ from wirewitness.analyser.base.times import NS_PER_S, moment_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     committer_text,
     group_text,
@@ -188,5 +188,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={STORED: "near_below_0 OR next_log_end < committed_offset"},
-    suspects=f"SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED}",
+    suspects=AnyRow(STORED),
 )

@@ -38,7 +38,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -219,5 +219,5 @@ RULE = Rule(
     reads={COMMITS: COMMIT_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({', '.join(map(str, CODES))})",
+    suspects=AnyRow(COMMITS, f"error_code IN ({', '.join(map(str, CODES))})"),
 )

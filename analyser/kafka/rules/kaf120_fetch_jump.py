@@ -52,7 +52,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS, CommitRequests, Sent
 from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
@@ -230,5 +230,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={RUNS: _MOVED, COMMITS: "error_code = 0"},
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{RUNS}",
+    suspects=AnyRow(RUNS),
 )

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     Identity,
     committer_text,
@@ -170,5 +170,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={STORED: f"ts_failed IS NOT NULL OR sent_again_over OR {EDGES_SQL}"},
-    suspects=f"SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED} WHERE ts_failed IS NOT NULL",
+    suspects=AnyRow(STORED, "ts_failed IS NOT NULL"),
 )

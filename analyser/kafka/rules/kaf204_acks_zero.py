@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
 
@@ -83,5 +83,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={BATCHES: "acks = 0"},
-    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{BATCHES}",
+    suspects=AnyRow(BATCHES),
 )

@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -147,6 +147,6 @@ RULE = Rule(
     partition_by=("cluster_id",),
     detect=detect,
     rows={REQUESTS: "operation IN ('Fetch', 'Produce')"},
-    suspects=f"SELECT DISTINCT cluster_id FROM r_{REQUESTS} WHERE operation = 'Produce' AND requests >= {_LEAST}",
+    suspects=AnyRow(REQUESTS, f"operation = 'Produce' AND requests >= {_LEAST}"),
     signs={"exchanges": f"count(*) FILTER (protocol = 'kafka' AND operation = 'Produce') >= {_LEAST}"},
 )  # fmt: skip

@@ -32,7 +32,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, who_text
 from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
@@ -86,5 +86,5 @@ RULE = Rule(
     },
     partition_by=("cluster_id", "topic"),
     detect=detect,
-    suspects=f"SELECT DISTINCT cluster_id, topic FROM r_{PLACES} WHERE apart_count > 0",
+    suspects=AnyRow(PLACES, "apart_count > 0"),
 )  # fmt: skip

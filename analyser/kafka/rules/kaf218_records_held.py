@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import topic_keys, topic_subject, topic_text
 
@@ -105,7 +105,6 @@ RULE = Rule(
     partition_by=("cluster_id", "topic"),
     detect=detect,
     suspects=(
-        f"SELECT DISTINCT cluster_id, topic FROM r_{WRITERS} "
-        f"WHERE fill_ms >= {_HELD_MS} AND batches_count >= {_LEAST}"
+        AnyRow(WRITERS, f"fill_ms >= {_HELD_MS} AND batches_count >= {_LEAST}")
     ),
 )  # fmt: skip

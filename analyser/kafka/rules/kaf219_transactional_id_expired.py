@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 TRANSACTIONS = "kafka_transactions"
@@ -97,6 +97,6 @@ RULE = Rule(
     partition_by=("cluster_id", "transactional_id"),
     detect=detect,
     rows={TRANSACTIONS: _OF_TRANSACTIONS},
-    suspects=f"SELECT DISTINCT cluster_id, transactional_id FROM r_{TRANSACTIONS} WHERE error_code = {_EXPIRED}",
+    suspects=AnyRow(TRANSACTIONS, f"error_code = {_EXPIRED}"),
     signs={TRANSACTIONS: f"count(*) FILTER (error_code = {_EXPIRED}) > 0"},
 )  # fmt: skip

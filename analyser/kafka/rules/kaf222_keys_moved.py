@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, topic_keys, topic_text
 
@@ -122,5 +122,5 @@ RULE = Rule(
         CHANGES: """operation = 'CreatePartitions' AND resource_type = 'topic' AND coalesce(error_code, 0) = 0
             AND NOT coalesce(validate_only, false) AND ts IS NOT NULL"""
     },
-    suspects=f"SELECT DISTINCT cluster_id, topic FROM r_{MOVED} WHERE moved_count >= {_LEAST}",
+    suspects=AnyRow(MOVED, f"moved_count >= {_LEAST}"),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.kafka.rules.names import partitions_of, places_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
@@ -154,5 +154,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={TOLD: _SHRUNK, BROKERS: "node_id IS NOT NULL AND host IS NOT NULL AND source <> 'FindCoordinator'"},
-    suspects=f"SELECT cluster_id FROM r_{TOLD}",
+    suspects=AnyRow(TOLD),
 )  # fmt: skip

@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
 
@@ -121,5 +121,5 @@ RULE = Rule(
     },
     partition_by=("cluster_id", "client_address"),
     detect=detect,
-    suspects=f"SELECT cluster_id, client_address FROM r_{LOGINS} WHERE error_code IN {tuple(_NAMES)}",
+    suspects=AnyRow(LOGINS, f"error_code IN {tuple(_NAMES)}"),
 )  # fmt: skip

@@ -38,7 +38,7 @@ from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, partition_names, partition_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -128,5 +128,5 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     rows={TRUNCATIONS: "truncated_at IS NOT NULL AND end_before IS NOT NULL"},
-    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{TRUNCATIONS}",
+    suspects=AnyRow(TRUNCATIONS),
 )  # fmt: skip

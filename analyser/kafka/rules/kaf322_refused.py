@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import names_text, printable, sentence_star
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.facts.refusals import REFUSED_FOR_GOOD
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
@@ -124,6 +124,6 @@ RULE = Rule(
     partition_by=("cluster_id", "client_address"),
     detect=detect,
     rows={REFUSALS: f"ts_succeeded IS NULL AND error_code NOT IN {_OTHERS}"},
-    suspects=f"SELECT cluster_id, client_address FROM r_{REFUSALS}",
+    suspects=AnyRow(REFUSALS),
     signs={"exchanges": f"bool_or({REFUSED_FOR_GOOD})"},
 )  # fmt: skip

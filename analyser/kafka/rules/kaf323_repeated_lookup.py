@@ -39,7 +39,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -191,10 +191,11 @@ RULE = Rule(
     },
     partition_by=("cluster_id",),
     detect=detect,
-    suspects=f"""
-        SELECT cluster_id FROM r_{REQUESTS}
-        WHERE without_effect >= {_LEAST} OR (operation IN {tuple(_LOOKUPS)} AND succeeded >= {_LEAST}
-            AND connections * 2 <= requests)""",
+    suspects=AnyRow(
+        REQUESTS,
+        f"without_effect >= {_LEAST} OR (operation IN {tuple(_LOOKUPS)} AND succeeded >= {_LEAST} AND "
+        "connections * 2 <= requests)",
+    ),
     signs={
         "exchanges": " OR ".join(
             f"count(*) FILTER (protocol = 'kafka' AND operation = '{api}') >= {_LEAST}" for api in (*_LOOKUPS, _JOIN)

@@ -41,7 +41,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -172,9 +172,9 @@ RULE = Rule(
                 WHERE operation = 'Fetch' AND requests >= {_LEAST} AND median_latency_ms <= {_WAIT_MS}
                     AND {_ALIKE})""",
     },
-    suspects=f"""
-        SELECT cluster_id FROM r_{REQUESTS}
-        WHERE operation = 'Fetch' AND requests >= {_LEAST} AND median_latency_ms <= {_WAIT_MS}
-            AND {_ALIKE}""",
+    suspects=AnyRow(
+        REQUESTS,
+        f"operation = 'Fetch' AND requests >= {_LEAST} AND median_latency_ms <= {_WAIT_MS} AND {_ALIKE}",
+    ),
     signs={"exchanges": f"count(*) FILTER (protocol = 'kafka' AND operation = 'Fetch') >= {_LEAST}"},
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -130,5 +130,5 @@ RULE = Rule(
                     AND host <> '' GROUP BY exchange_id, host, port HAVING count(DISTINCT node_id) > 1)""",
         EXCHANGES: f"protocol = 'kafka' AND error_code IN {tuple(_ELSEWHERE)}",
     },
-    suspects=f"SELECT cluster_id FROM r_{BROKERS}",
+    suspects=AnyRow(BROKERS),
 )  # fmt: skip

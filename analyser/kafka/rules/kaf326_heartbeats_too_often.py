@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text, title_text
 
 REQUESTS, MEMBERS = "kafka_client_requests", "kafka_members"
@@ -140,6 +140,6 @@ RULE = Rule(
     partition_by=("cluster_id",),
     detect=detect,
     rows={REQUESTS: f"operation IN {_BEATS}"},
-    suspects=f"SELECT DISTINCT cluster_id FROM r_{REQUESTS} WHERE requests >= {_LEAST}",
+    suspects=AnyRow(REQUESTS, f"requests >= {_LEAST}"),
     signs={"exchanges": f"count(*) FILTER (protocol = 'kafka' AND operation IN {_BEATS}) >= {_LEAST}"},
 )  # fmt: skip

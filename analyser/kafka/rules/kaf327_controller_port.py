@@ -36,7 +36,7 @@ from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
@@ -111,5 +111,5 @@ RULE = Rule(
                 SELECT flow_id FROM {OFFERED} WHERE max_version IS NOT NULL GROUP BY flow_id
                 HAVING bool_or(api_key IN {_OF_CONTROLLERS}) AND NOT bool_or(api_key IN {_OF_CLIENTS}))""",
     },
-    suspects=f"SELECT DISTINCT cluster_id FROM r_{OFFERED}",
+    suspects=AnyRow(OFFERED),
 )  # fmt: skip

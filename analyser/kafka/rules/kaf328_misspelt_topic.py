@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
@@ -150,5 +150,5 @@ RULE = Rule(
             AND topic IS NOT NULL AND coalesce(replica_id, -1) < 0 AND records_count > 0""",
         CHANGES: "operation = 'CreateTopics'",
     },
-    suspects=f"SELECT DISTINCT cluster_id FROM r_{TOLD}",
+    suspects=AnyRow(TOLD),
 )  # fmt: skip

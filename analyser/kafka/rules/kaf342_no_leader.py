@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
 
 LEADERS, TOLD, EXCHANGES = "kafka_leaders", "kafka_partitions", "exchanges"
@@ -176,5 +176,5 @@ RULE = Rule(
         TOLD: "leader_id < 0 AND partition IS NOT NULL",
         EXCHANGES: "protocol = 'kafka' AND operation = 'Metadata'",
     },
-    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{LEADERS}",
+    suspects=AnyRow(LEADERS),
 )  # fmt: skip

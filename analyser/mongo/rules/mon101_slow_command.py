@@ -39,7 +39,7 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
@@ -199,8 +199,5 @@ RULE = Rule(
         f"AND exchange_id NOT IN ({SILENCES})",
         "mongo_cursors": "tailable",
     },
-    suspects=(
-        "SELECT server_address, server_port, database, collection, command, shape_id FROM r_mongo_commands "
-        "WHERE latency_ms > 100"
-    ),
+    suspects=(AnyRow("mongo_commands", "latency_ms > 100")),
 )

@@ -54,7 +54,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.errors import (
     CURSOR,
     DUPLICATE,
@@ -292,5 +292,5 @@ RULE = Rule(
         "mongo_cursors": "ended_by = 'error'",
         "mongo_transactions": "outcome IN ('committed', 'open')",
     },
-    suspects="SELECT server_address, server_port, client_address, app_name, driver FROM r_mongo_commands",
+    suspects=AnyRow("mongo_commands"),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
@@ -194,5 +194,5 @@ RULE = Rule(
         "WHERE ended_by IS NULL)",
         "flows": MONGO_FLOWS,
     },
-    suspects="SELECT server_address, server_port, client_address FROM r_mongo_cursors",
+    suspects=AnyRow("mongo_cursors"),
 )  # fmt: skip

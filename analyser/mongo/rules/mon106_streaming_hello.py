@@ -32,7 +32,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
@@ -131,5 +131,5 @@ RULE = Rule(
     partition_by=("flow_id",),
     detect=detect,
     rows={"mongo_commands": f"command IN {HELLOS}", "flows": MONGO_FLOWS},
-    suspects="SELECT flow_id FROM r_mongo_commands WHERE awaitable",
+    suspects=AnyRow("mongo_commands", "awaitable"),
 )  # fmt: skip

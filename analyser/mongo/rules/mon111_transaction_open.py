@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
@@ -161,5 +161,5 @@ RULE = Rule(
         f"WHERE {_OPEN})",
         "flows": MONGO_FLOWS,
     },
-    suspects="SELECT server_address, server_port, client_address FROM r_mongo_transactions",
+    suspects=AnyRow("mongo_transactions"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ from wirewitness.analyser.base.times import NS_PER_S, ms_text, seconds_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_text, command_title, shape_text
 from wirewitness.analyser.mongo.rules.use import (
     DATA,
@@ -281,10 +281,10 @@ RULE = Rule(
     },
     partition_by=SERVER_KEY,
     detect=detect,
-    suspects=f"""
-        SELECT server_address, server_port FROM r_{USE}
-        WHERE (command IN {QUERIES} AND (without_effect >= 30 OR same >= 50))
-            OR (command IN {_STATISTICS} AND succeeded >= 60)
-            OR (command IN {PREPARES} AND succeeded >= 10) OR (command = 'ping' AND succeeded >= 30)
-            OR (command IN ('count', 'aggregate') AND succeeded >= 20)""",
+    suspects=AnyRow(
+        USE,
+        f"(command IN {QUERIES} AND (without_effect >= 30 OR same >= 50)) OR (command IN {_STATISTICS} AND "
+        f"succeeded >= 60) OR (command IN {PREPARES} AND succeeded >= 10) OR (command = 'ping' AND succeeded "
+        ">= 30) OR (command IN ('count', 'aggregate') AND succeeded >= 20)",
+    ),
 )  # fmt: skip

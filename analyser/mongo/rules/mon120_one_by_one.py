@@ -39,7 +39,7 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_title, namespace
 from wirewitness.analyser.mongo.rules.use import (
     DATA,
@@ -140,5 +140,5 @@ RULE = Rule(
     partition_by=SERVER_KEY,
     detect=detect,
     rows={USE: f"command IN {DATA}"},
-    suspects=f"SELECT server_address, server_port FROM r_{USE} WHERE command IN {tuple(_WRITES)} AND succeeded >= 40",
+    suspects=AnyRow(USE, f"command IN {tuple(_WRITES)} AND succeeded >= 40"),
 )

@@ -36,7 +36,7 @@ from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -231,5 +231,5 @@ RULE = Rule(
         "mongo_commands": f"{_THERE} AND (command IN {_WRITES} OR command IN ('bulkWrite', 'drop') OR "
         "(command = 'find' AND documents_returned = 0 AND len(document_ids) = 1))"
     },
-    suspects=f"SELECT {_PLACE} FROM r_mongo_commands WHERE ({_STOPPED}) OR ({_QUIET})",
+    suspects=AnyRow("mongo_commands", f"({_STOPPED}) OR ({_QUIET})"),
 )  # fmt: skip

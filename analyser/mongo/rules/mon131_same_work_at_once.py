@@ -42,7 +42,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -209,7 +209,5 @@ RULE = Rule(
     partition_by=("server_address", "server_port", "database", "collection"),
     detect=detect,
     rows={"mongo_commands": f"({_UPDATES} AND ({_PLACE}) IN ({_TWICE})) OR exchange_id IN ({_FINDS})"},
-    suspects=(
-        "SELECT server_address, server_port, database, collection FROM r_mongo_commands WHERE command = 'update'"
-    ),
+    suspects=(AnyRow("mongo_commands", "command = 'update'")),
 )

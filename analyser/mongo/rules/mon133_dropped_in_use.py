@@ -40,7 +40,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -202,5 +202,5 @@ RULE = Rule(
         "(server_address, server_port, database) IN ("
         f"SELECT (server_address, server_port, database) FROM mongo_commands WHERE {_DONE} AND {_DROPS})))"
     },
-    suspects=f"SELECT server_address, server_port, database FROM r_mongo_commands WHERE {_DROPS}",
+    suspects=AnyRow("mongo_commands", f"{_DROPS}"),
 )

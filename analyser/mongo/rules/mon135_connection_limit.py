@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import MONGO_FLOWS
 
 
@@ -149,5 +149,5 @@ RULE = Rule(
         "mongo_commands": "exchange_id IN (SELECT min(exchange_id) FROM mongo_commands WHERE app_name IS NOT NULL AND "
         f"{_THERE} GROUP BY {_SERVER}, client_address, app_name)",
     },
-    suspects="SELECT server_address, server_port FROM r_flows WHERE closed_by = 'server' AND bytes_to_client = 0",
+    suspects=AnyRow("flows", "closed_by = 'server' AND bytes_to_client = 0"),
 )  # fmt: skip

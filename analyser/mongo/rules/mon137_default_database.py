@@ -32,7 +32,7 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.words import names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import TITLE_NAME, client_text, client_title, listed
 from wirewitness.analyser.mongo.rules.use import DATA, SERVER_KEY, USE, USE_COLUMNS, client_of, use_finding
 
@@ -118,5 +118,5 @@ RULE = Rule(
     partition_by=SERVER_KEY,
     detect=detect,
     rows={USE: f"command IN {DATA} AND command <> 'getMore' AND succeeded > 0"},
-    suspects=f"SELECT server_address, server_port FROM r_{USE} WHERE database = '{_DEFAULT}'",
+    suspects=AnyRow(USE, f"database = '{_DEFAULT}'"),
 )

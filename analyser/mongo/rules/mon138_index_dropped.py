@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -133,5 +133,5 @@ RULE = Rule(
         f"'update', 'delete', 'findAndModify') AND ({_PLACE}) IN (SELECT ({_PLACE}) FROM mongo_commands WHERE {_DONE} "
         f"AND command = '{_DROP}')))"
     },
-    suspects=f"SELECT {_PLACE} FROM r_mongo_commands WHERE command = '{_DROP}'",
+    suspects=AnyRow("mongo_commands", f"command = '{_DROP}'"),
 )

@@ -36,7 +36,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.queues import DONE, PLACE, PLACE_KEY
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
@@ -166,5 +166,5 @@ RULE = Rule(
     partition_by=PLACE_KEY,
     detect=detect,
     rows={"mongo_commands": f"({PLACE}) IN ({_TWICE}) AND {DONE} AND command IN ('find', 'insert')"},
-    suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command = 'insert'",
+    suspects=AnyRow("mongo_commands", "command = 'insert'"),
 )  # fmt: skip

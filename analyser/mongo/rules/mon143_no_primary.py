@@ -38,7 +38,7 @@ from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MAX_NAME,
@@ -141,5 +141,5 @@ RULE = Rule(
         "mongo_commands": f"command IN {_WRITES} AND set_name IN "
         "(SELECT set_name FROM mongo_servers WHERE server_role = 'primary' AND ts_until IS NOT NULL)",
     },
-    suspects="SELECT set_name FROM r_mongo_servers WHERE server_role = 'primary' AND ts_until IS NOT NULL",
+    suspects=AnyRow("mongo_servers", "server_role = 'primary' AND ts_until IS NOT NULL"),
 )  # fmt: skip

@@ -39,7 +39,7 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, client_title, ms_between
 
 WAITED = " It was waiting for a PINGRESP."
@@ -177,5 +177,5 @@ RULE = Rule(
         "mqtt_connections": "coalesce(server_keep_alive_s, keep_alive_s) > 0 AND coalesce(error_code, 0) = 0",
         "exchanges": f"protocol = 'mqtt' AND operation = 'PINGREQ' AND latency_ms >= {_LATE_MS}",
     },
-    suspects="SELECT flow_id FROM r_mqtt_connections",
+    suspects=AnyRow("mqtt_connections"),
 )  # fmt: skip

@@ -33,7 +33,7 @@ from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted,
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, client_title, ms_between
 
 
@@ -139,5 +139,5 @@ RULE = Rule(
         # Of those that a client leaves open, `detect` judges how long it waited.
         "exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND answer_due IS NOT NULL",
     },
-    suspects="SELECT flow_id FROM r_exchanges WHERE ts_response IS NULL OR latency_ms >= 5000",
+    suspects=AnyRow("exchanges", "ts_response IS NULL OR latency_ms >= 5000"),
 )  # fmt: skip

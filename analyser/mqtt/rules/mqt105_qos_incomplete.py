@@ -41,7 +41,7 @@ from wirewitness.analyser.engine.rules.delivery import counted, delivered
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import (
     CLIENT_COLUMNS,
     client_numbers,
@@ -292,5 +292,5 @@ RULE = Rule(
         "mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"
         " OR (dup AND handshake = 'complete')"
     },
-    suspects="SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake NOT IN ('resent', 'complete')",
+    suspects=AnyRow("mqtt_publishes", "handshake NOT IN ('resent', 'complete')"),
 )  # fmt: skip

@@ -32,7 +32,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.engine.rules.sweeps import most_within
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
@@ -133,5 +133,5 @@ RULE = Rule(
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    suspects="SELECT server_address, client_id FROM r_mqtt_connections WHERE will_topic IS NOT NULL AND error_code = 0",
+    suspects=AnyRow("mqtt_connections", "will_topic IS NOT NULL AND error_code = 0"),
 )  # fmt: skip

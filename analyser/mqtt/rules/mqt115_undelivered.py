@@ -46,7 +46,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import short
 
 LEAST_TOOK = 5  # a median needs so many
@@ -272,7 +272,6 @@ RULE = Rule(
     partition_by=("server_address", "subscriber", "topic_filter"),
     detect=detect,
     suspects=(
-        "SELECT server_address, subscriber, topic_filter FROM r_mqtt_deliveries "
-        "WHERE status = 'missing' AND (waited_ms >= 10000 OR (overtaken AND queued))"
+        AnyRow("mqtt_deliveries", "status = 'missing' AND (waited_ms >= 10000 OR (overtaken AND queued))")
     ),
 )  # fmt: skip

@@ -39,7 +39,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 NEVER = 0xFFFFFFFF
@@ -201,6 +201,5 @@ RULE = Rule(
     partition_by=("server_address", "client_id"),
     detect=detect,
     rows={"mqtt_subscriptions": "event = 'subscribe' AND granted_qos = 0 AND requested_qos > 0"},
-    suspects="""SELECT server_address, client_id FROM r_mqtt_offline_periods
-        WHERE NOT session_present OR expired + qos_0_subscription + qos_0_publish > 0""",
+    suspects=AnyRow("mqtt_offline_periods", "NOT session_present OR expired + qos_0_subscription + qos_0_publish > 0"),
 )  # fmt: skip

@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 SHARE = 0.8
@@ -126,5 +126,5 @@ RULE = Rule(
     partition_by=("server_address", "topic"),
     detect=detect,
     rows={"mqtt_publishes": _FIRST},
-    suspects="SELECT server_address, topic FROM r_mqtt_publishes",
+    suspects=AnyRow("mqtt_publishes"),
 )  # fmt: skip

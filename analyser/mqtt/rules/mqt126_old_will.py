@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 WILLS = "mqtt_wills"
@@ -155,5 +155,5 @@ RULE = Rule(
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    suspects=f"SELECT server_address, client_id FROM r_{WILLS} WHERE next_flow_id IS NOT NULL",
+    suspects=AnyRow(WILLS, "next_flow_id IS NOT NULL"),
 )  # fmt: skip

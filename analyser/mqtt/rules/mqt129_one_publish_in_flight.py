@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title
 
 _SHORTER, _LONGER = 0.9, 1.25
@@ -135,5 +135,5 @@ RULE = Rule(
         "mqtt_connections": "gap_bytes = 0 AND max_in_flight_from_client <= 1",
         "flows": "handshake_seen AND protocol = 'mqtt'",
     },
-    suspects="SELECT flow_id FROM r_mqtt_publishes",
+    suspects=AnyRow("mqtt_publishes"),
 )  # fmt: skip

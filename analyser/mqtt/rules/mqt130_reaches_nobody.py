@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import MAX_NAME, short
 
 DELIVERIES = "mqtt_deliveries"
@@ -117,5 +117,5 @@ RULE = Rule(
         DELIVERIES: f"""qos > 0 AND (server_address, coalesce(client_id, ''), topic) IN (
             SELECT (server_address, coalesce(client_id, ''), topic) FROM ({_NOBODY}))""",
     },
-    suspects=f"SELECT server_address, client_id, topic FROM r_{DELIVERIES}",
+    suspects=AnyRow(DELIVERIES),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 PAUSES = "mqtt_server_pauses"
 
@@ -112,5 +112,5 @@ RULE = Rule(
     partition_by=("server_address", "server_port"),
     detect=detect,
     rows={PAUSES: "usual_ms IS NOT NULL"},
-    suspects=f"SELECT server_address, server_port FROM r_{PAUSES}",
+    suspects=AnyRow(PAUSES),
 )  # fmt: skip

@@ -49,7 +49,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 HABITS = "mqtt_publisher_habits"
@@ -335,8 +335,9 @@ RULE = Rule(
     },
     partition_by=("server_address",),
     detect=detect,
-    suspects=f"""
-        SELECT server_address FROM r_{HABITS}
-        WHERE topic_before IS NOT NULL OR usual_shape <> shape OR retain_turns = 1
-            OR began_gap_ms >= 5 * ended_gap_ms OR same_again >= 10 OR json_cut >= 5 OR kind_turns = 1""",
+    suspects=AnyRow(
+        HABITS,
+        "topic_before IS NOT NULL OR usual_shape <> shape OR retain_turns = 1 OR began_gap_ms >= 5 * "
+        "ended_gap_ms OR same_again >= 10 OR json_cut >= 5 OR kind_turns = 1",
+    ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, short
 
 WRITERS = "mqtt_topic_writers"
@@ -95,5 +95,5 @@ RULE = Rule(
     },
     partition_by=("server_address", "topic"),
     detect=detect,
-    suspects=f"SELECT server_address, topic FROM r_{WRITERS} WHERE turns >= 8",
+    suspects=AnyRow(WRITERS, "turns >= 8"),
 )  # fmt: skip

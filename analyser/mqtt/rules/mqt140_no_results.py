@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.mqt139_shared_work_twice import is_one_for_one
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
@@ -112,5 +112,5 @@ RULE = Rule(
     },
     partition_by=("server_address",),
     detect=detect,
-    suspects=f"SELECT server_address FROM r_{WORKERS} WHERE published = 0 AND got >= 10",
+    suspects=AnyRow(WORKERS, "published = 0 AND got >= 10"),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, short
 
 TWINS = "mqtt_twin_publishers"
@@ -119,5 +119,5 @@ RULE = Rule(
     },
     partition_by=("server_address",),
     detect=detect,
-    suspects=f"SELECT server_address FROM r_{TWINS} WHERE common >= 10",
+    suspects=AnyRow(TWINS, "common >= 10"),
 )  # fmt: skip

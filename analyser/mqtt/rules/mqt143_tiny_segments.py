@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title
 
 _AGAIN = 0.1
@@ -114,5 +114,5 @@ RULE = Rule(
         "mqtt_connections": f"flow_id IN (SELECT flow_id FROM flows WHERE {_TINY})",
         "flows": f"protocol = 'mqtt' AND {_TINY}",
     },
-    suspects="SELECT server_address FROM r_mqtt_connections",
+    suspects=AnyRow("mqtt_connections"),
 )  # fmt: skip

@@ -34,7 +34,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import short
 
 ABSENCES = "mqtt_group_absences"
@@ -98,5 +98,5 @@ RULE = Rule(
     },
     partition_by=("server_address", "share_name", "topic_filter"),
     detect=detect,
-    suspects=f"SELECT server_address, share_name, topic_filter FROM r_{ABSENCES}",
+    suspects=AnyRow(ABSENCES),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import MAX_NAME, client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
@@ -151,5 +151,5 @@ RULE = Rule(
         "mqtt_active_subscriptions": "regexp_matches(matching_filter, '^[#+$]')",
         "mqtt_publishes": _LAST,
     },
-    suspects="SELECT server_address FROM r_mqtt_publishes WHERE expected_deliveries = 0",
+    suspects=AnyRow("mqtt_publishes", "expected_deliveries = 0"),
 )  # fmt: skip

@@ -42,7 +42,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 WITH_WILL = 0x04
@@ -236,5 +236,5 @@ RULE = Rule(
             f"AND topic IN ({_WILLS})"
         ),
     },
-    suspects="SELECT server_address FROM r_mqtt_connections WHERE disconnected_by IS NOT NULL OR ts_closed IS NOT NULL",
+    suspects=AnyRow("mqtt_connections", "disconnected_by IS NOT NULL OR ts_closed IS NOT NULL"),
 )  # fmt: skip

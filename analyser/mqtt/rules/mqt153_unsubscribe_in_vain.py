@@ -36,7 +36,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
@@ -154,5 +154,5 @@ RULE = Rule(
             direction = 'server_to_client' AND topic IS NOT NULL
             AND flow_id IN (SELECT flow_id FROM {ASKED} WHERE event = 'unsubscribe')""",
     },
-    suspects=f"SELECT DISTINCT server_address, client_id FROM r_{ASKED}",
+    suspects=AnyRow(ASKED),
 )  # fmt: skip

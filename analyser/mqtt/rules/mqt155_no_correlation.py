@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 ANSWERS = "mqtt_answers"
@@ -112,5 +112,5 @@ RULE = Rule(
     },
     partition_by=("server_address",),
     detect=detect,
-    suspects=f"SELECT server_address FROM r_{ANSWERS} WHERE without_correlation >= 5",
+    suspects=AnyRow(ANSWERS, "without_correlation >= 5"),
 )  # fmt: skip

@@ -47,7 +47,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 
 def detect(
@@ -128,5 +128,5 @@ RULE = Rule(
         f"expert_infos WHERE code = 'retransmission' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})) AS x "
         "ON e.flow_id = x.flow_id AND e.ts <= x.ts WHERE x.ts <= e.ts_response)",
     },
-    suspects="SELECT flow_id FROM r_flows",
+    suspects=AnyRow("flows"),
 )

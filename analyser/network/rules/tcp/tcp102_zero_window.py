@@ -39,7 +39,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
@@ -96,5 +96,5 @@ RULE = Rule(
         "messages": named_by("messages", _CLOSED),
         "expert_infos": "code = 'zero_window'",
     },
-    suspects="SELECT flow_id FROM r_flows",
+    suspects=AnyRow("flows"),
 )

@@ -44,7 +44,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 _SILENT_LEAST = 3
 
@@ -206,5 +206,5 @@ RULE = Rule(
     partition_by=("server_address", "server_port"),
     detect=detect,
     rows={"flows": "duplicate_of IS NULL", "exchanges": _CLIENTS},
-    suspects=f"SELECT server_address, server_port FROM r_flows WHERE {_FAILED}",
+    suspects=AnyRow("flows", f"{_FAILED}"),
 )  # fmt: skip

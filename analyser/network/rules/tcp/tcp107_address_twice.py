@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, exchange_of_each_client
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 
 def detect(frames: Frames, *, resets_least: int = 3, again_s: float = 10.0) -> Iterator[Finding]:
@@ -121,5 +121,5 @@ RULE = Rule(
         "flows": f"duplicate_of IS NULL AND ({_SERVER}, client_address, client_port) IN ({_AGAIN})",
         "exchanges": exchange_of_each_client(_RESET),
     },
-    suspects=f"SELECT server_address, server_port, client_address FROM r_flows WHERE {_RESET}",
+    suspects=AnyRow("flows", f"{_RESET}"),
 )  # fmt: skip

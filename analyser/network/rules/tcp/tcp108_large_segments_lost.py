@@ -36,7 +36,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, exchange_of_each_client
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 
 _SENDS, _BYTES = 3, 512
 # Who receives, and the columns that tell of it.
@@ -124,5 +124,5 @@ RULE = Rule(
         "flows": f"duplicate_of IS NULL AND ({_LOST})",
         "exchanges": exchange_of_each_client(_LOST),
     },
-    suspects="SELECT DISTINCT server_address, server_port, client_address FROM r_flows",
+    suspects=AnyRow("flows"),
 )  # fmt: skip

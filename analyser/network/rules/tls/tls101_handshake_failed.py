@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import MISSING, words_of
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ASKS,
@@ -48,7 +48,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     proof,
     reads,
     server_words,
-    suspects,
 )
 
 _BROKEN_OFF = "broken off"
@@ -149,5 +148,5 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects("tls_handshake IS NOT NULL AND tls_handshake <> 'complete'"),
+    suspects=AnyRow("flows", "tls_handshake IS NOT NULL AND tls_handshake <> 'complete'"),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ASKS,
     MAX_NAME,
@@ -52,7 +52,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     proof,
     reads,
     server_words,
-    suspects,
 )
 
 # Is a certificate for the name that a client asks for? In: names of a certificate, a server name. Out: yes or no.
@@ -201,8 +200,9 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects(
+    suspects=AnyRow(
+        "flows",
         "tls_certificate IS NOT NULL OR tls_client_certificate IS NOT NULL "
-        "OR contains(client_tls_alert, 'certificate_expired') OR contains(server_tls_alert, 'certificate_expired')"
+        "OR contains(client_tls_alert, 'certificate_expired') OR contains(server_tls_alert, 'certificate_expired')",
     ),
 )  # fmt: skip

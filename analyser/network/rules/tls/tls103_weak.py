@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ASKS,
     ROWS,
@@ -42,7 +42,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     proof,
     reads,
     server_words,
-    suspects,
 )
 
 OLD_VERSIONS = ("SSL 3.0", "TLS 1.0", "TLS 1.1")
@@ -107,8 +106,9 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects(
+    suspects=AnyRow(
+        "flows",
         "tls_handshake = 'complete' AND (tls_version NOT IN ('TLS 1.2', 'TLS 1.3') OR NOT "
-        "regexp_matches(tls_cipher, '^TLS_(ECDHE|DHE|AES|CHACHA20)_.*(GCM|CCM|POLY1305|AES)'))"
+        "regexp_matches(tls_cipher, '^TLS_(ECDHE|DHE|AES|CHACHA20)_.*(GCM|CCM|POLY1305|AES)'))",
     ),
 )

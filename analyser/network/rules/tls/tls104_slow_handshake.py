@@ -31,7 +31,7 @@ from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ASKS,
     ROWS,
@@ -43,7 +43,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     proof,
     reads,
     server_words,
-    suspects,
 )
 
 
@@ -108,5 +107,5 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects("tls_handshake_ms > 1000"),
+    suspects=AnyRow("flows", "tls_handshake_ms > 1000"),
 )

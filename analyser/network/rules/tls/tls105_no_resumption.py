@@ -45,7 +45,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     proof,
     reads,
     server_words,
-    suspects,
 )
 
 
@@ -150,8 +149,7 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects(
-        "tls_handshake = 'complete' AND ts_closed IS NOT NULL "
-        "GROUP BY server_address, server_port HAVING count(*) >= 30"
-    ),
+    suspects="""
+        SELECT server_address, server_port FROM r_flows WHERE tls_handshake = 'complete' AND ts_closed IS NOT NULL
+        GROUP BY server_address, server_port HAVING count(*) >= 30""",
 )

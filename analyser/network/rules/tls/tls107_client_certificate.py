@@ -33,7 +33,7 @@ from wirewitness.analyser.base.times import clock_text, period_text
 from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import CERTIFICATE_ALERTS
 from wirewitness.analyser.network.rules.tls.settings import OWN_CERTIFICATE
 from wirewitness.analyser.network.rules.tls.tls_flows import (
@@ -49,7 +49,6 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     protocol_of,
     reads,
     server_words,
-    suspects,
 )
 
 NONE, REFUSED = "no certificate", "certificate refused"
@@ -137,5 +136,5 @@ RULE = Rule(
     rows=ROWS,
     asks=ASKS,
     signs=SIGNS,
-    suspects=suspects("tls_handshake = 'refused by server'"),
+    suspects=AnyRow("flows", "tls_handshake = 'refused by server'"),
 )  # fmt: skip

@@ -44,11 +44,6 @@ def reads(*columns: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def suspects(condition: str) -> str:
-    """Servers with such a flow."""
-    return f"SELECT server_address, server_port FROM r_flows WHERE {condition}"
-
-
 def protocol_of(flows: Iterable[Row]) -> str | None:
     """The protocol that the server speaks or is expected to."""
     rows = list(flows)

@@ -104,7 +104,7 @@ def test_declared_tables_and_columns_exist(rule: Rule) -> None:
         assert set(columns) <= names
         assert {rule.keys.get(table, {}).get(key, key) for key in rule.partition_by} <= names
     assert set(rule.rows) <= set(rule.reads)
-    named = {*re.findall(r"\w+", " ".join((*rule.rows.values(), rule.suspects or "")))} & TABLES.keys()
+    named = {*re.findall(r"\w+", " ".join((*rule.rows.values(), rule.suspects_sql)))} & TABLES.keys()
     assert {*rule.asks} <= named - rule.reads.keys()
     assert named <= rule.needs
     assert "cluster_id" in rule.partition_by or not rule.code.startswith("KAF") or rule.code in ACROSS_CLUSTERS
