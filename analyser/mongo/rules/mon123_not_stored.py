@@ -27,7 +27,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
@@ -83,8 +83,9 @@ def detect(frames: Frames, *, late_ms: float = 50.0, quiet_least: int = 20) -> I
     for row in rows:
         if row["unacknowledged"] and row["command"] not in ("find", "drop"):
             quiet.setdefault(_who(row), []).append(row)
-    for own in quiet.values():
-        lost = _lost(own, rows, late_ms)
+    every = _lost(rows, quiet, late_ms) if quiet else {}
+    for who, own in quiet.items():
+        lost = every.get(who, {})
         if lost or len(own) >= quiet_least:
             yield _quiet(own, lost)
 
@@ -113,29 +114,38 @@ def _still_untried(row: Row, left: int, later: _Later) -> int:
     return sum(one not in later.ids for one in ids)
 
 
-def _lost(own: Sequence[Row], rows: Sequence[Row], late_ms: float) -> dict[str, list[Row]]:
-    """Writes of which the capture shows that they were lost, by how."""
-    lost: dict[str, list[Row]] = {}
-    for row in own:
-        if row["server_role"] in _NO_PRIMARY:
-            lost.setdefault(f"went to a member that is {row['server_role']}, not primary", []).append(row)
-    inserts = {one: row for row in own if row["command"] == "insert" for one in _ids(row)}
-    there: dict[int, Row] = {}
+def _lost(rows: Sequence[Row], quiet: Mapping[_Who, Sequence[Row]], late_ms: float) -> dict[_Who, dict[str, list[Row]]]:
+    """Unacknowledged writes of which the capture shows that they were lost, by whose they are and how."""
+    found: dict[_Who, dict[str, dict[str, Row]]] = {}
+
+    def add(row: Row, how: str) -> None:
+        found.setdefault(_who(row), {}).setdefault(how, {})[row["exchange_id"]] = row
+
+    for own in quiet.values():
+        for row in own:
+            if row["server_role"] in _NO_PRIMARY:
+                add(row, f"went to a member that is {row['server_role']}, not primary")
+    # By _id: unacknowledged inserts, and what is stored, as far as the capture tells.
+    inserts: dict[int, Row] = {}
+    there: set[int] = set()
     for row in rows:
         if row["command"] in _DELETES and not (row["command"] == "delete" and row["n"] == 0):
             there.clear()
-            inserts = {one: insert for one, insert in inserts.items() if insert["ts"] > row["ts"]}
+            inserts.clear()
         elif row["command"] == "insert":
             ids = _ids(row)
-            if row["unacknowledged"] and any(one in there for one in ids):
-                lost.setdefault("have an _id that was stored already", []).append(row)
-            elif row["unacknowledged"] or (row["status"] == "ok" and row["ts_response"] is not None):
-                there.update(dict.fromkeys(ids, row))
-        elif row["command"] == "find" and row["documents_returned"] == 0:
+            if row["unacknowledged"]:
+                inserts.update(dict.fromkeys(ids, row))
+                if not there.isdisjoint(ids):
+                    add(row, "have an _id that was stored already")
+                    continue
+            if row["unacknowledged"] or (row["status"] == "ok" and row["ts_response"] is not None):
+                there.update(ids)
+        elif row["command"] == "find" and row["documents_returned"] == 0 and inserts:
             insert = next((inserts[one] for one in _ids(row) if one in inserts), None)
             if insert is not None and row["ts"] - insert["ts"] >= late_ms * NS_PER_MS:
-                lost.setdefault("were not found later by their _id", []).append(insert)
-    return {how: [*{row["exchange_id"]: row for row in found}.values()] for how, found in lost.items()}
+                add(insert, "were not found later by their _id")
+    return {who: {how: [*of.values()] for how, of in hows.items()} for who, hows in found.items()}
 
 
 def _stopped(found: Sequence[tuple[Row, int]]) -> Finding:

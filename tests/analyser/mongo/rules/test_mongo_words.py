@@ -20,7 +20,7 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     opened,
     short_lives,
 )
-from tests.analyser.engine.rules.scenarios.mongo_use import held, many, two_speeds, written_back
+from tests.analyser.engine.rules.scenarios.mongo_use import held, many, two_speeds, unread, written_back
 from tests.analyser.engine.rules.scenarios.scenario import silent
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.incidents.incidents import with_stories
@@ -248,3 +248,15 @@ def test_both_who_write_back_are_named() -> None:
 def test_a_query_that_finds_nothing_is_told_by_its_pace() -> None:
     (one,) = found("MON119", alone(*many(60, every=0.1, documents_returned=0, cursor_exhausted=True, literals_id="a")))
     assert "60 times in 5.9 s, one each 100 ms; 60 of them found nothing." in one.sentence
+
+
+def test_a_lost_write_is_told_of_the_client_that_sent_it() -> None:
+    stock = {"app_name": "stock", "client_address": "10.3.0.77", "flow": "b"}
+    rows = alone(
+        command(1, "insert", n=1, documents_sent=1, document_ids=[7]),
+        *(unread(2 + n / 10, 100 + n, **stock) for n in range(5)),
+        unread(3, 7),
+    )
+    (only,) = found("MON123", rows)
+    assert "stock" not in only.subject
+    assert only.numbers["records_lost"] == 1
