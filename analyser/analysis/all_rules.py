@@ -1,4 +1,4 @@
-"""Tables to findings. In: views that `analyser/engine/facts` has enriched. Out: findings, and rules that broke.
+"""All rules, of every protocol. In: nothing. Out: RULES by their codes, those about some protocols, what they read.
 
 Here is the table of contents: families in the order in which they run; each lists its own in `rules.py`. The page of a
 rule is the docstring of its module (`DETECTORS[code].page`).
@@ -6,60 +6,75 @@ rule is the docstring of its module (`DETECTORS[code].page`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import duckdb
-
-from wirewitness.analyser.engine.outliers.populations import Population
-from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Rule
-from wirewitness.analyser.engine.rules.running import Failure, run
-from wirewitness.analyser.kafka.rules import rules as kafka
-from wirewitness.analyser.mongo.rules import rules as mongo
-from wirewitness.analyser.mqtt.rules import rules as mqtt
-from wirewitness.analyser.network.rules.capture import rules as capture
-from wirewitness.analyser.network.rules.net import rules as net
-from wirewitness.analyser.network.rules.tcp import rules as tcp
-from wirewitness.analyser.network.rules.tls import rules as tls
 
-RULES: dict[str, Rule] = {
-    rule.code: rule for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for rule in family.RULES
-}
+if TYPE_CHECKING:
+    from wirewitness.analyser.engine.outliers.populations import Population
 
-
-def populations() -> tuple[Population, ...]:
-    """What is compared for the table `stands_out`, of every protocol."""
-    from wirewitness.analyser.kafka.facts import populations as of_kafka
-    from wirewitness.analyser.mongo.facts import populations as of_mongo
-    from wirewitness.analyser.mqtt.facts import populations as of_mqtt
-    from wirewitness.analyser.network.facts import populations as of_any
-
-    return tuple(one for each in (of_any, of_kafka, of_mqtt, of_mongo) for one in each.POPULATIONS)
+# How codes of a family begin -> its folder, and the protocol that it is about, None for any. Importing the rules of a
+# protocol takes as long as they do on a small capture, so nobody pays for those of another one.
+_FAMILIES: Mapping[str, tuple[str, str | None]] = MappingProxyType({
+    "CAP": ("network.rules.capture", None),
+    "TCP": ("network.rules.tcp", None),
+    "TLS": ("network.rules.tls", None),
+    "NET": ("network.rules.net", None),
+    "KAF": ("kafka.rules", "kafka"),
+    "MQT": ("mqtt.rules", "mqtt"),
+    "MON": ("mongo.rules", "mongo"),
+})  # fmt: skip
+_PROTOCOLS = ("kafka", "mqtt", "mongo")
 
 
-def questions() -> dict[str, str]:
-    """Which of `QUESTIONS` the rules ask, by code."""
-    return {code: rule.question for code, rule in RULES.items()}
+@cache
+def _family(beginning: str) -> Mapping[str, Rule]:
+    """The rules whose codes begin so; none for an unknown beginning."""
+    if beginning not in _FAMILIES:
+        return {}
+    rules: Iterable[Rule] = import_module(f"wirewitness.analyser.{_FAMILIES[beginning][0]}.rules").RULES
+    return {rule.code: rule for rule in rules}
 
 
-def run_rules(
-    con: duckdb.DuckDBPyConnection,
-    codes: Iterable[str] | None = None,
-    failures: list[Failure] | None = None,
-    rows: Mapping[str, int] = MappingProxyType({}),
-    folder: Path | None = None,
-) -> list[Finding]:
-    """Findings of the rules with these codes (None: all), on views named like the registered tables.
+class _Rules(Mapping[str, Rule]):
+    """All rules by their codes, imported as they are asked for."""
 
-    rows: how many rows tables have, where that is known. folder: for temporary files, where there is one.
+    def __getitem__(self, code: str) -> Rule:
+        return _family(code[:3])[code]
 
-    A rule that raises costs its findings of that one partition and is added to `failures`; without such a list
-    the error is raised. KeyError for an unknown code.
-    """
-    chosen = list(RULES.values()) if codes is None else [RULES[code] for code in codes]
-    return run(con, chosen, failures, rows=rows, folder=folder)
+    def __iter__(self) -> Iterator[str]:
+        return (code for beginning in _FAMILIES for code in _family(beginning))
+
+    def __len__(self) -> int:
+        return sum(len(_family(beginning)) for beginning in _FAMILIES)
+
+
+RULES: Mapping[str, Rule] = _Rules()
+
+
+def rules_about(protocols: Collection[str | None]) -> list[Rule]:
+    """The rules about any of these protocols, and those about connections, whatever they carry."""
+    wanted = {None, *protocols}
+    return [
+        rule for beginning, (_, protocol) in _FAMILIES.items() if protocol in wanted
+        for rule in _family(beginning).values()
+    ]  # fmt: skip
+
+
+def populations(protocols: Collection[str | None] = _PROTOCOLS) -> tuple[Population, ...]:
+    """What is compared for the table `stands_out`, whatever the protocol, and of these."""
+    places = ("network", *(one for one in _PROTOCOLS if one in protocols))
+    modules = [import_module(f"wirewitness.analyser.{place}.facts.populations") for place in places]
+    return tuple(one for module in modules for one in module.POPULATIONS)
+
+
+def question_of(code: str) -> str:
+    """Which of `QUESTIONS` a rule asks; empty for one that is not known."""
+    return RULES[code].question if code in RULES else ""
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:

@@ -302,15 +302,15 @@ class CaptureTables:
         self._finished.add("findings")
 
     def _finish_stands_out(self) -> None:
-        from wirewitness.analyser.analysis.all_rules import populations, questions
+        from wirewitness.analyser.analysis.all_rules import populations, question_of
         from wirewitness.analyser.engine.outliers.table import lines
 
-        every = populations()
+        every = populations({TABLES[name].protocol for name in self.names if self.may_have_rows(name)})
         for name in dict.fromkeys(["findings", "exchanges", "flows", *(one for each in every for one in each.reads)]):
             self.ensure(name)
         try:
             self.views.count({one.of for one in every})  # to ask tables without rows costs each a statement
-            rows = lines(self.con, [one for one in every if self.views.rows[one.of]], questions())
+            rows = lines(self.con, [one for one in every if self.views.rows[one.of]], question_of)
         except Exception as error:
             self.faults.append(told(error, "what stands out", "no line is told"))
             rows = arrow_schema("stands_out").empty_table()

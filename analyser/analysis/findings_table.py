@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.all_rules import RULES, run_rules
+from wirewitness.analyser.analysis.all_rules import RULES, rules_about
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
 from wirewitness.analyser.analysis.processes.shared_tables import Shown
 from wirewitness.analyser.analysis.views import Views
@@ -27,11 +27,11 @@ from wirewitness.analyser.engine.rules.findings import findings_table, stories_t
 from wirewitness.analyser.engine.rules.partition_sql import families, tables_named
 from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
 from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.engine.rules.running import Failure, run
 from wirewitness.analyser.tables.tables import TABLES
 
 if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.helpers import Helpers
-    from wirewitness.analyser.engine.rules.running import Failure
 
 # Made of findings, and the findings.
 _LAST = ("findings", "stands_out")
@@ -101,7 +101,8 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     every, views = [name for names in turns for name in names], tables.views
     protocols = _spoken(tables)
     filled = {*filter(tables.may_have_rows, every)}
-    rules = [one for one in asked(RULES.values(), filled, protocols) if one.needs <= {*tables.names}]
+    about = rules_about({*protocols, *(TABLES[name].protocol for name in filled)})
+    rules = [one for one in asked(about, filled, protocols) if one.needs <= {*tables.names}]
     of_signs = filled & {name for one in rules for name in one.signs}
     for name in every:
         if name in of_signs:
@@ -111,8 +112,8 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     there = [name for name in every if name in wanted]
     for name in there:
         tables.ensure(name)
-    codes = [one.code for one in asked(rules, _filled(tables, there), protocols)]
-    return findings_table(run_rules(views.con, codes, tables.failures, views.rows, views.folder))
+    rules = asked(rules, _filled(tables, there), protocols)
+    return findings_table(run(views.con, rules, tables.failures, rows=views.rows, folder=views.folder))
 
 
 def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) -> pa.Table:
@@ -145,7 +146,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         of_one_key = families(asked(now, filled, protocols))
         dealing.offer(shown, sorted(of_one_key, key=lambda some: -sum(_read(one, views.rows) for one in some)))
     given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, tables.faults)}
-    in_order = [(code, given[code]) for code in RULES if code in given]
+    in_order = [(one.code, given[one.code]) for one in expected if one.code in given]
     tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
     return stories_table(row for _, looked in in_order for row in looked.rows)
 

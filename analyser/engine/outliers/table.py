@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,11 +41,13 @@ _KEYS = {"client_id": "client", "client_address": "address", "group_id": "group"
 _WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "command", "protocol"})
 
 
-def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population], questions: Mapping[str, str]) -> pa.Table:
-    """The table. questions: by the codes of rules."""
+def lines(
+    con: duckdb.DuckDBPyConnection, populations: Iterable[Population], question_of: Callable[[str], str]
+) -> pa.Table:
+    """The table. question_of: the question that a rule asks, by its code."""
     found = [one for population in _asked(con, populations) for one in _of(con, population)]
     found.sort(key=lambda one: (-one.score, one.measure.name, _subject(one)))
-    kept = _without_told(found, Told(con, questions)) if found else []
+    kept = _without_told(found, Told(con, question_of)) if found else []
     places = _places(con, {str(one) for each in kept for one in each.row["ids"] or ()})
     rows = [{"rank": rank, **_row(one, places)} for rank, one in enumerate(kept, 1)]
     schema = arrow_schema("stands_out")
@@ -104,12 +106,12 @@ def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
 class Told:
     """What findings tell: which questions they answer of the names in them, and the messages that prove them."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, questions: Mapping[str, str]) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, question_of: Callable[[str], str]) -> None:
         rows = con.execute(
             "select code, subject, title, sentence, evidence from findings "
             f"order by incident_order, code, subject, finding_id limit {_MOST_FINDINGS}"
         ).fetchall()
-        self._texts = [(questions.get(code, ""), " ".join(map(str, texts))) for code, *texts, _ in rows]
+        self._texts = [(question_of(code), " ".join(map(str, texts))) for code, *texts, _ in rows]
         self._places: dict[str, set[int]] = {}
         self._messages = {
             id_ for *_, evidence in rows for id_ in re.findall(r'"message_id": ?"([^"]+)"', str(evidence))

@@ -17,9 +17,10 @@ from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
-from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
+from wirewitness.analyser.analysis.all_rules import RULES, tables_needed
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 
@@ -39,7 +40,7 @@ def alarms(packets: Sequence[Captured], protocol: str) -> list[tuple[str, str, s
     codes = [code for code in RULES if code[:3] in ("TCP", protocol)]
     tables = needed_tables(sorted(tables_needed(codes)))
     with analysis_of(decode(packets, tables), tables, ReadOptions(), PROTOCOLS.values()) as analysis:
-        found = run_rules(analysis.connection, codes)
+        found = run(analysis.connection, [RULES[code] for code in codes])
     return [(one.code, one.severity, one.sentence) for one in found if one.severity != "info"]
 
 

@@ -23,11 +23,12 @@ from tests.lab.incidents.second_network import OTHER_SUBNET, moved_packet
 from tests.support.packets import Captured
 from tests.support.shares import every, pairs, turns
 from tests.support.wire import decode, lossy, packets_of
-from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
+from wirewitness.analyser.analysis.all_rules import RULES, tables_needed
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.incidents.incident_facts import facts_of
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 
@@ -62,7 +63,7 @@ def findings(captured: Sequence[Captured]) -> list[Finding]:
     """What these rules say above info. Tables of all rules are there: some read rows that only others have decoded."""
     tables = needed_tables(sorted(tables_needed(RULES)))
     with analysis_of(decode(captured, tables), tables, ReadOptions(), PROTOCOLS.values()) as analysis:
-        found = run_rules(analysis.connection, sorted(code for code in RULES if code.startswith(CODES)))
+        found = run(analysis.connection, [RULES[code] for code in sorted(RULES) if code.startswith(CODES)])
     return [one for one in found if one.severity != "info"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import populations, questions
+from wirewitness.analyser.analysis.all_rules import populations, question_of
 from wirewitness.analyser.engine.outliers.table import lines
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -29,7 +29,7 @@ def exchange(number: int, client: str, operation: str, second: float, **more: An
 
 def found(rows: Rows) -> list[dict[str, Any]]:
     """The rows of the table."""
-    table: list[dict[str, Any]] = lines(connection_from_rows(rows), populations(), questions()).to_pylist()
+    table: list[dict[str, Any]] = lines(connection_from_rows(rows), populations(), question_of).to_pylist()
     return table
 
 

@@ -21,7 +21,7 @@ from tests.analyser.engine.rules.concerned import connected, looked_at, partitio
 from tests.analyser.engine.rules.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
-from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
+from wirewitness.analyser.analysis.all_rules import RULES, rules_about, tables_needed
 from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.analyser.engine.rules import limits
 from wirewitness.analyser.engine.rules.columns import UNKNOWN
@@ -294,10 +294,13 @@ def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp
         assert found
 
 
-def test_codes_choose_rules() -> None:
-    con = connected(FAULTS[1])
-    assert {f.code for f in run_rules(con, ["KAF104"])} == {"KAF104"}
+def test_rules_are_found_by_their_codes_and_protocols() -> None:
+    assert RULES["KAF104"].code == "KAF104"
+    assert "KAF000" not in RULES
+    assert "XYZ101" not in RULES
     with pytest.raises(KeyError):
-        run_rules(con, ["KAF000"])
+        tables_needed(["KAF000"])
+    assert len(rules_about(["kafka", "mqtt", "mongo"])) == len(RULES) == len([*RULES])
+    assert {rule.code[:3] for rule in rules_about(["mqtt"])} == {"CAP", "TCP", "TLS", "NET", "MQT"}
     assert tables_needed(["KAF101"]) == {"kafka_committed"}
     assert tables_needed() >= {"flows", "messages", "expert_infos", "kafka_fetch_partitions"}

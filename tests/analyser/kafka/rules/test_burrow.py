@@ -8,8 +8,9 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import run_rules
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
+from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.tables.tables import TABLES
 
 STUCK = 500
@@ -29,7 +30,7 @@ def enriched(rows: list[Row], log_ends: list[Row]) -> tuple[pd.DataFrame, list]:
     for stage in STAGES:
         if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
             stage.run(con)
-    return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run_rules(con)
+    return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run(con, RULES.values())
 
 
 @pytest.mark.parametrize("pattern", ["AB" * 10, "AAAB" * 5, "BBBA" * 5], ids=["alternating", "AAAB", "BBBA"])
