@@ -23,6 +23,9 @@ _USER_BONUS = 1000
 # evidence may follow. What is certain decides at once.
 WAIT_BYTES = 4096
 CERTAIN = 90
+# No probe says more. Where the protocol of the port is surer than that with the port's bonus, others are not asked: in
+# the middle of a connection they would search all bytes in vain.
+_MOST = 100
 
 
 class Identity(NamedTuple):
@@ -75,29 +78,34 @@ def identify(
     whole = from_beginning(flow, heads) if inside is None else inside.opening is not None
     named = inside.opening.inner if inside is not None and inside.opening is not None else None
     best: tuple[int, int, Identity] | None = None
-    for dissector in dissectors.values():
-        if forced is not None and dissector.name != forced[0]:
+    asked = [
+        (dissector, client_is_low, ports[not client_is_low] in dissector.ports or named in dissector.subprotocols)
+        for dissector in dissectors.values() if forced is None or dissector.name == forced[0]
+        for client_is_low in orientations
+    ]  # fmt: skip
+    raised: set[str] = set()
+    for dissector, client_is_low, hinted in sorted(asked, key=lambda one: not one[2]):
+        beaten = forced is None and best is not None and best[0] > _MOST and not hinted
+        if beaten or dissector.name in raised:
             continue
-        for client_is_low in orientations:
-            try:
-                content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
-            except Exception as error:  # another protocol may know the bytes
-                failed(dissector.name, caught(error))
-                break
-            server_port = ports[not client_is_low]
-            hinted = server_port in dissector.ports or named in dissector.subprotocols
-            score = content + (_PORT_BONUS if hinted and content else 0)
-            if forced is not None:
-                identity = Identity(dissector, client_is_low, "user")
-                score += _USER_BONUS + (_USER_BONUS if server_port == forced[1] else 0)
-            elif content >= decides:
-                identity = Identity(dissector, client_is_low, "content")
-            elif score >= DECIDES and waited:
-                identity = Identity(dissector, client_is_low, "port")
-            else:
-                continue
-            if best is None or (score, hinted) > best[:2]:
-                best = (score, int(hinted), identity)
+        try:
+            content = dissector.probe(heads[client_is_low], heads[not client_is_low], whole)
+        except Exception as error:  # another protocol may know the bytes
+            failed(dissector.name, caught(error))
+            raised.add(dissector.name)
+            continue
+        score = content + (_PORT_BONUS if hinted and content else 0)
+        if forced is not None:
+            identity = Identity(dissector, client_is_low, "user")
+            score += _USER_BONUS + (_USER_BONUS if ports[not client_is_low] == forced[1] else 0)
+        elif content >= decides:
+            identity = Identity(dissector, client_is_low, "content")
+        elif score >= DECIDES and waited:
+            identity = Identity(dissector, client_is_low, "port")
+        else:
+            continue
+        if best is None or (score, hinted) > best[:2]:
+            best = (score, int(hinted), identity)
     return None if best is None else best[2]
 
 

@@ -302,7 +302,7 @@ def test_a_protocol_whose_probe_fails_leaves_the_flow_to_others(monkeypatch: pyt
     def fails(*_: object) -> int:
         raise RuntimeError("never")
 
-    monkeypatch.setitem(PROTOCOLS, "faulty", replace(FAULTY, probe=fails))
+    monkeypatch.setitem(PROTOCOLS, "faulty", replace(FAULTY, probe=fails, ports=(1883,)))
     found = rows(mqtt())
     assert len(found["messages"]) == 8
     (bug,) = (row for row in found["expert_infos"] if row["code"] == "dissector_bug")

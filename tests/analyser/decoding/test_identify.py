@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -50,3 +52,20 @@ def test_a_side_that_stays_alone_is_given_up() -> None:
     with analysis_of(decoded, TABLES, ReadOptions(), PROTOCOLS.values()) as analysis:
         (protocol,) = analysis.table("flows")["protocol"].isna()
     assert protocol
+
+
+@pytest.mark.parametrize(("port", "others"), [(9092, 0), (7777, 2)])
+def test_others_are_asked_unless_the_protocol_of_the_port_is_sure(
+    monkeypatch: pytest.MonkeyPatch, port: int, others: int
+) -> None:
+    asked: set[str] = set()
+    for name, dissector in PROTOCOLS.items():
+
+        def probe(*heads: Any, name: str = name, real: Any = dissector.probe) -> Any:
+            asked.add(name)
+            return real(*heads)
+
+        monkeypatch.setitem(PROTOCOLS, name, replace(dissector, probe=probe))
+    made = Talk(server=("10.0.0.2", port)).handshake().send(True, 0, framed(FETCH))
+    decode(made.send(False, 0, framed(NEXT), ack=len(framed(FETCH))).packets, TABLES)
+    assert len(asked - {"kafka"}) == others
