@@ -21,6 +21,8 @@ Booleans = npt.NDArray[np.bool_]
 _TIME = pa.timestamp("ns", "UTC")
 # Stands for an unknown number in arrays.
 UNKNOWN = int(np.iinfo(np.int64).min)
+# While one of so many rows is wanted, values of all are not made.
+_FEW_OF = 64
 
 
 class Texts(NamedTuple):
@@ -62,8 +64,20 @@ class Texts(NamedTuple):
 class HeldColumn:
     """One column, of which partitions are runs of rows; end: the row behind the last."""
 
+    _picked = 0
+
     def __init__(self, array: pa.Array) -> None:
         self._array = array
+
+    @property
+    def whole(self) -> pa.Array:
+        """All rows that are held."""
+        return self._array
+
+    def values_for(self, rows: int) -> list[Any] | None:
+        """The values of all rows, for one who wants so many; None while all together want few."""
+        self._picked += rows
+        return self._values if self._picked * _FEW_OF >= len(self._array) else None
 
     def array(self, start: int, end: int) -> pa.Array:
         """As an Arrow array."""
@@ -88,7 +102,7 @@ class HeldColumn:
 
     def take(self, rows: Integers | None) -> HeldColumn:
         """These rows, None for all; what is made of them goes with what is returned."""
-        return HeldColumn(self._array if rows is None else self._array.take(pa.array(rows)))
+        return HeldColumn(self._array) if rows is None else _TakenColumn(self, rows)
 
     @cached_property
     def _values(self) -> list[Any]:
@@ -98,6 +112,29 @@ class HeldColumn:
     def _numbers(self) -> Integers:
         whole = self._array if pa.types.is_integer(self._array.type) else self._array.cast(pa.int64())
         found: Integers = whole.fill_null(UNKNOWN).to_numpy() if whole.null_count else whole.to_numpy()
+        found.flags.writeable = False
+        return found
+
+
+class _TakenColumn(HeldColumn):
+    """Some rows of a column that is held. Most partitions are small: to make values of the column once, and to pick
+    from them, takes a tenth of the time that Arrow takes to pick the rows of each."""
+
+    def __init__(self, held: HeldColumn, rows: Integers) -> None:
+        self._held, self._rows = held, rows
+
+    @cached_property
+    def _array(self) -> pa.Array:
+        return self._held.whole.take(pa.array(self._rows))
+
+    @cached_property
+    def _values(self) -> list[Any]:
+        every = self._held.values_for(len(self._rows))
+        return _values(self._array) if every is None else [every[row] for row in self._rows.tolist()]
+
+    @cached_property
+    def _numbers(self) -> Integers:
+        found: Integers = self._held.numbers(0, len(self._held.whole))[self._rows]
         found.flags.writeable = False
         return found
 
