@@ -45,8 +45,9 @@ _BY_OPERATION = f"""
            coalesce(sum(throttle_time_ms), 0) as throttled_ms, median(request_bytes) as asked_bytes,
            case when count(*) >= 20 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 5e9
                then (count(*) - 1) * 60e9 / (max(epoch_ns(ts)) - min(epoch_ns(ts))) end as per_minute,
-           count(*) filter ({_IS_ERROR}) as errors, min(error_name) filter ({_IS_ERROR}) as error, {evidence()}
-    from exchanges where operation is not null and status <> 'orphan' group by {_OPERATION}"""
+           count(*) filter (failed) as errors, min(error_name) filter (failed) as error, {evidence()}
+    from (select *, {_IS_ERROR} as failed from exchanges where operation is not null and status <> 'orphan')
+    group by {_OPERATION}"""
 
 # Errors after the last success: one where there was none at all, else two.
 _REFUSED = f"""
@@ -63,15 +64,14 @@ _REFUSED = f"""
     group by {columns_of("failed", _OPERATION)}, accepted having count(*) >= 2 or accepted is null"""
 
 # The same by server: what it refuses everybody is no difference of one client.
+_SERVER = "protocol, operation, server_address, server_port"
 _ERRORS = f"""
-    select protocol || ' ' || operation as likes, protocol, operation, server_address, server_port, 0 as none, error,
-           case when errors > 0.2 * every then errors end as errors, clients, data.* exclude (
-               protocol, operation, server_address, server_port, error, errors, every, clients)
-    from (select protocol, operation, server_address, server_port, count(*) as every,
-                 count(*) filter ({_IS_ERROR}) as errors, mode(error_name) filter ({_IS_ERROR}) as error,
-                 count(distinct client_address) filter ({_IS_ERROR}) as clients, {evidence()}
-          from exchanges where operation is not null
-          group by protocol, operation, server_address, server_port) as data"""
+    select data.protocol || ' ' || data.operation as likes, data.*, 0 as none, error, clients,
+           case when errors > 0.2 * samples then errors end as errors
+    from (select {_SERVER}, {evidence()} from exchanges where operation is not null group by {_SERVER}) as data
+    join (select {_SERVER}, count(*) as errors, mode(error_name) as error, count(distinct client_address) as clients
+          from exchanges where operation is not null and {_IS_ERROR} group by {_SERVER}) as failed
+        on {same("data", "failed", _SERVER)}"""
 
 # Who changed what others use: requests of administrators, not of programs that start.
 _ADMIN = f"""
