@@ -93,7 +93,8 @@ def suspects_sql(rules: Sequence[Rule], buckets: Sequence[int] = ALL_BUCKETS) ->
     by_row: dict[str, dict[int, Rule]] = {}
     asked = []
     for number, rule in enumerate(rules):
-        if isinstance(rule.suspects, AnyRow):
+        # What asks further tables which rows it wants joins them for nobody else's rows.
+        if isinstance(rule.suspects, AnyRow) and "SELECT" not in rule.rows.get(rule.suspects.table, ""):
             by_row.setdefault(rule.suspects.table, {})[number] = rule
         elif rule.suspects is not None:
             asked.append(f"SELECT {1 << number}::BIGINT AS bit, * FROM ({_suspects_of(rule, buckets)})")
