@@ -27,9 +27,10 @@ from wirewitness.analyser.decoding.cutting import StreamCutter
 from wirewitness.analyser.decoding.faults import Fault, Place, tell
 from wirewitness.analyser.decoding.first_words import FirstWords
 from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
+from wirewitness.analyser.decoding.inflated import CountedRows, InflatedRows, refused
 from wirewitness.analyser.decoding.observed_order import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
-from wirewitness.analyser.decoding.stream_portions import in_parts
+from wirewitness.analyser.decoding.stream_portions import COMPRESSED_BYTES, in_parts, in_slices
 from wirewitness.analyser.decoding.tls_handshake import encryption
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
@@ -89,6 +90,7 @@ class FlowDecoder:
         """watcher: told what becomes of a carried flow; None for nobody. carriers: those that may be around it."""
         self._watcher = watcher
         self._inside: Inside | None = None
+        self._inflated: InflatedRows | None = None
         self._dissectors = dissectors
         self._carriers = carriers
         self._failed: list[tuple[str, str]] = []
@@ -158,7 +160,7 @@ class FlowDecoder:
             self._first_words.take(flow, queued)
             if self._first_words.over:
                 self._first_words = None
-        *parts, last = in_parts(queued)
+        *parts, last = in_parts(queued, COMPRESSED_BYTES if self._inflated is not None else None)
         for part in parts:
             self._take(flow, part, out, ends=False, lets_go=False)
         self._take(flow, last, out, ends=flow.finished or flow.streams_over, lets_go=flow.let_go)
@@ -167,6 +169,8 @@ class FlowDecoder:
         """The next part. ends: nothing follows. lets_go: nothing is to be held."""
         if self._over or self._ends:
             return
+        if self._inflated is not None:
+            self._inflated.came(queued)
         if self._inside is not None:
             queued = self._noted(flow, self._inside, self._inside.take(queued, out))
             queued += self._inside.let_go(out) if lets_go else []
@@ -177,16 +181,10 @@ class FlowDecoder:
             if ends and self._inside is not None and (faults := self._inside.faults()):
                 self._end(flow, min(faults, key=attrgetter("order")), out)
             return
-        items: tuple[list[Run | Gap | Fault], list[Run | Gap | Fault]] = ([], [])
-        for from_low, item in queued:
-            items[from_low].append(item)
-        if self._silent:
-            self._first_heard(flow, items)
-        if self._inside is not None:
-            for side, of_side in enumerate(items):
-                of_side += sorted(self._inside.faults_of(bool(side)), key=attrgetter("order"))[:1]
-        client_is_low = bool(flow.client_is_low)
-        self._listener.take(items[client_is_low], items[not client_is_low], out)
+        if self._inflated is None:
+            self._listen(flow, self._listener, queued, out)
+        elif not self._inflate(flow, self._listener, self._inflated, queued, out):
+            return
         if ends:
             self._listener.drop(out)
             if lets_go:
@@ -200,6 +198,36 @@ class FlowDecoder:
             self._tell_fault(flow, self._listener.ended, out)
         if ends and not self._ends:
             self._listener = self._inside = None
+
+    def _listen(self, flow: Flow, listener: Listener, queued: Items, out: Sink, *, is_last: bool = True) -> None:
+        """Decode items. is_last: a carrier that can be read no further ends behind them."""
+        items: tuple[list[Run | Gap | Fault], list[Run | Gap | Fault]] = ([], [])
+        for from_low, item in queued:
+            items[from_low].append(item)
+        if self._silent:
+            self._first_heard(flow, items)
+        if self._inside is not None and is_last:
+            for side, of_side in enumerate(items):
+                of_side += sorted(self._inside.faults_of(bool(side)), key=attrgetter("order"))[:1]
+        client_is_low = bool(flow.client_is_low)
+        listener.take(items[client_is_low], items[not client_is_low], out)
+
+    def _inflate(self, flow: Flow, listener: Listener, inflated: InflatedRows, queued: Items, out: Sink) -> bool:
+        """Decode items that were compressed. False: they gave too much, and nothing more is decoded."""
+        rows = CountedRows(self._dissector.rows if self._dissector is not None else (), out)
+        *parts, last = in_slices(queued, bool(flow.client_is_low))
+        for part in (*parts, last):
+            before = listener.given + rows.given
+            self._listen(flow, listener, part, rows, is_last=part is last)
+            listener.read_left(rows)
+            if not inflated.gave(max(listener.given + rows.given - before, 0)):
+                out.expert(refused(part, bool(flow.client_is_low)))
+                listener.let_go(out)
+                listener.finish(out)
+                self._listener = self._inside = None
+                self._over = True
+                return False
+        return True
 
     def _drop_if_over(self) -> None:
         """Nothing is held for a carrier of which nothing comes, as of TLS without keys."""
@@ -294,6 +322,9 @@ class FlowDecoder:
     def _enter(self, flow: Flow, held: _Undecided, inside: Inside, out: Sink, ends: bool) -> Items:
         """From here on the inner bytes are those of the flow: what is held is decided anew."""
         self._inside = inside
+        if inside.opening is not None and inside.opening.compression:
+            self._inflated = InflatedRows(self._limits)
+            self._inflated.came(held.items)
         flow.client_is_low = inside.client_is_low
         if inside.opening is not None and inside.opening.encryption is not None:
             self._note_encrypted(flow, held, inside.opening.encryption)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeGuard
 
 from wirewitness.analyser.base.faults import caught
@@ -27,6 +28,8 @@ from wirewitness.dissectors.core.protocol import Decoder, HoldsRequests, PairsBy
 _FEW_SEGMENTS, _MORE = 8, 8
 # So many frames are decoded before rows may leave: each gives some hundred bytes of them.
 FED_FRAMES = 10_000
+# Of what waits for an answer so much becomes a row: the smallest filter of a subscription counts as much.
+_WAITING_ROW_BYTES = 80
 
 
 def _pairs_by_order(decoder: Decoder) -> TypeGuard[PairsByOrder]:
@@ -115,13 +118,21 @@ class Listener:
         self._queues = (_Queue(), _Queue())
         self._frames: list[Sequence[Frame]] = [[], []]
         self.ended: Fault | None = None
+        self._fed = 0
 
     @property
     def held_bytes(self) -> int:
         """Memory of frames that are not complete and of messages that wait for answers, roughly."""
-        decoder = self._decoder
-        waiting = decoder.held_bytes if _holds_requests(decoder) else 0
-        return self._cutters[0].held_bytes + self._cutters[1].held_bytes + waiting
+        return self._cutters[0].held_bytes + self._cutters[1].held_bytes + self._waiting_bytes
+
+    @property
+    def given(self) -> int:
+        """How many frames were decoded, and how many rows would take the memory of messages that wait."""
+        return self._fed + self._waiting_bytes // _WAITING_ROW_BYTES
+
+    @property
+    def _waiting_bytes(self) -> int:
+        return self._decoder.held_bytes if _holds_requests(self._decoder) else 0
 
     def take(self, client: Iterable[Run | Gap | Fault], server: Iterable[Run | Gap | Fault], out: Sink) -> None:
         """What both directions delivered since the last call. A Fault: nothing more can come of this direction."""
@@ -149,6 +160,12 @@ class Listener:
         """Decode frames that the decoder left for later: they came before whatever ended it."""
         if _leaves(self._decoder):
             self._guarded(self._decoder.settle, out)
+
+    def read_left(self, out: Sink) -> None:
+        """The same, those of this flow together and without others."""
+        if _leaves(self._decoder) and self.has_left(out):
+            self._guarded(partial(self._decoder.read_together, (self._decoder,)), out)
+            self.settle(out)
 
     def has_left(self, out: Sink) -> bool:
         """Has the decoder left frames for later?"""
@@ -288,6 +305,7 @@ class Listener:
 
     def _feed_in_parts(self, frames: Sequence[Frame], out: Sink) -> None:
         """Rows leave before there are more than memory should hold."""
+        self._fed += len(frames)
         for start in range(0, len(frames), FED_FRAMES):
             self._decoder.feed(frames[start : start + FED_FRAMES], out)
             out.relieve()

@@ -15,6 +15,9 @@ from wirewitness.analyser.tcp.chunks import Gap, Run
 # Bytes of one direction that are decoded at once. MQTT packs a message into two bytes, and each message takes hundreds
 # until its rows are packed.
 PART_BYTES = 1 << 20
+# Of compressed bytes, which may become a thousand times as many; and of what became of them, since after each slice a
+# limit may refuse the rest.
+COMPRESSED_BYTES, SLICE_BYTES = 1 << 16, 1 << 16
 
 ALL = 1 << 62
 # What the low endpoint (True) and the high one delivered.
@@ -62,11 +65,51 @@ _Left = tuple[bool, InParts | Gap]
 
 def in_parts(queued: Items, part_bytes: int | None = None) -> Iterator[Items]:
     """The items by the packets at which they became readable, about so many bytes of each direction in a part."""
-    orders = sorted(
-        {order for _, item in queued if isinstance(item, Run) for order in _ends(item, part_bytes or PART_BYTES)}
-    )
+    return _split_at(queued, {order for run in _runs(queued) for order in _ends(run, part_bytes or PART_BYTES)})
+
+
+def in_slices(queued: Items, first: bool, slice_bytes: int | None = None) -> Iterator[Items]:
+    """The same of what was compressed, where one packet may hold megabytes: these are cut, too. first: whose bytes are
+    read first where one packet makes those of both readable."""
+    most = slice_bytes or SLICE_BYTES
+    orders = {order for run in _runs(queued) for order in _ends(run, most)}
+    orders |= {order + behind for run in _runs(queued) for order in _large(run, most) for behind in (0, 1)}
+    for part in _split_at(queued, orders):
+        if any(_large(run, most) for run in _runs(part)):
+            yield from _sliced(sorted(part, key=lambda one: one[0] != first), most)
+        else:
+            yield part
+
+
+def _runs(items: Items) -> Iterator[Run]:
+    return (item for _, item in items if isinstance(item, Run))
+
+
+def _large(run: Run, most: int) -> list[int]:
+    """The packets at which segments of more bytes became readable."""
+    positions, order = run.segments.positions, run.segments.order
+    if run.size <= most:
+        return []
+    return [order[at] for at, start in enumerate(positions) if run.end_of(at) - max(start, 0) > most]
+
+
+def _sliced(part: Items, most: int) -> Iterator[Items]:
+    """What one packet made readable, one piece after the other."""
+    for from_low, item in part:
+        if isinstance(item, Gap):
+            yield [(from_low, item)]
+            continue
+        data, segments = b"".join(item.pieces), item.segments
+        for start in range(0, item.size, most):
+            end = min(start + most, item.size)
+            here = segments.part(segments.at(start), bisect_left(segments.positions, end), start)
+            yield [(from_low, Run([data[start:end]], end - start, here))]
+
+
+def _split_at(queued: Items, orders: set[int]) -> Iterator[Items]:
+    """What became readable before each of these packets and not before the one in front of it; at last the rest."""
     left: list[_Left] = [(from_low, InParts(item) if isinstance(item, Run) else item) for from_low, item in queued]
-    for order in orders:
+    for order in sorted(orders):
         part, left = _split(left, order)
         if part:
             yield part

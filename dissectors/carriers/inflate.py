@@ -82,7 +82,7 @@ class Inflate(Extension):
         limits = self._limits
         self._taken += len(data)
         beyond = self._beyond
-        slack = min(limits.decompression_slack_bytes - beyond, limits.decompression_slack.left)
+        slack = min(limits.carried_slack_bytes - beyond, limits.decompression_slack.left)
         allowed = max(limits.usual_compression_ratio * self._taken - self._given, 0) + slack
         most = max(min(limits.max_decompressed_bytes, allowed), 1)
         try:

@@ -90,7 +90,10 @@ class Limits:
     max_decompressed_bytes: what one compressed batch may give; the records of a larger one are read up to there.
     usual_compression_ratio, decompression_slack_bytes: a flow's compressed data may give this many times its size, and
         all that is beyond together the slack, so that a capture of bombs takes a time that its size bounds.
+    carried_slack_bytes: the same slack where a carrier is compressed, whose bytes are in memory before they are read.
     decompression_slack_of_all_bytes: the slack of all flows together.
+    usual_rows_per_compressed_byte, decompression_slack_of_all_rows: of a flow inside compression, so many messages and
+        rows for each captured byte, as bytes in the clear may give; and what all flows together give beyond it.
     max_tls_tries_of_all_bytes: of TLS records that are tried with keys in vain, all flows together, beyond eight times
         the bytes that came.
     max_records_per_batch: records decoded of one batch.
@@ -134,7 +137,10 @@ class Limits:
     max_decompressed_bytes: int = 64 * MIB
     usual_compression_ratio: int = 100
     decompression_slack_bytes: int = 256 * MIB
+    carried_slack_bytes: int = 64 * MIB
     decompression_slack_of_all_bytes: int = 512 * MIB
+    usual_rows_per_compressed_byte: int = 2
+    decompression_slack_of_all_rows: int = 200_000
     max_tls_tries_of_all_bytes: int = 512 * MIB
     max_records_per_batch: int = 500_000
     max_held_records_bytes: int = 32 * MIB
@@ -151,9 +157,11 @@ class Limits:
     max_tcp_waits: int = 1000
     max_tcp_remarks: int = 50
     decompression_slack: Pool = field(init=False, repr=False, compare=False)
+    decompression_slack_rows: Pool = field(init=False, repr=False, compare=False)
     tls_tries: Pool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """What all flows share: so these are the limits of one run."""
         object.__setattr__(self, "decompression_slack", Pool(self.decompression_slack_of_all_bytes))
+        object.__setattr__(self, "decompression_slack_rows", Pool(self.decompression_slack_of_all_rows))
         object.__setattr__(self, "tls_tries", Pool(self.max_tls_tries_of_all_bytes))

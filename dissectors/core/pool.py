@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Pool:
-    """left: bytes. Picklable; each of several processes has one of its own."""
+    """left: bytes, or whatever is counted. Picklable; each of several processes has one of its own."""
 
     __slots__ = ("left",)
 

@@ -293,15 +293,36 @@ def interfaces(size: int) -> bytes:
     return section() + interface() * (100_000 * size)
 
 
-def websocket_flows(size: int) -> bytes:
-    """Connections that are upgraded, log in and then say nothing: each keeps its decoders."""
-    packets: list[Captured] = []
+def _upgrade(more: bytes = b"") -> tuple[bytes, bytes]:
+    """What both sides say to open WebSocket. more: a header field of both."""
     asked = (
         b"GET /mqtt HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     )
-    asked += b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n"
+    asked += b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\n" + more + b"\r\n"
     said = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    said += b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n"
+    said += b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: mqtt\r\n" + more + b"\r\n"
+    return asked, said
+
+
+def compressed_websocket(size: int) -> bytes:
+    """The smallest messages inside permessage-deflate: a byte of the capture holds hundreds of them."""
+    asked, said = _upgrade(b"Sec-WebSocket-Extensions: permessage-deflate\r\n")
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+
+    def frame(data: bytes) -> bytes:
+        data = (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
+        return b"\xc2" + size + bytes(4) + data
+
+    parts = [(True, asked), (False, said), (True, frame(mqtt.connect(4, "c")))]
+    parts += [(True, frame((mqtt.publish("t", b"") + mqtt.PING) * (1 << 17))) for _ in range(4 * size)]
+    return spoken(*parts, server=("10.0.0.2", 9001))
+
+
+def websocket_flows(size: int) -> bytes:
+    """Connections that are upgraded, log in and then say nothing: each keeps its decoders."""
+    packets: list[Captured] = []
+    asked, said = _upgrade()
     for flow in range(2000 * size):
         wire = Wire(Talk(client=(f"10.1.{flow >> 8}.{flow & 255}", 40_000), server=("10.0.0.2", 9001), client_isn=flow))
         login, welcome = mqtt.connect(4, f"c{flow}"), mqtt.connack()
@@ -387,6 +408,7 @@ ATTACKS: Mapping[str, Callable[[int], bytes]] = {
         name_records,
         interfaces,
         websocket_flows,
+        compressed_websocket,
         clock_step,
         huge_statistics,
         times_at_the_ends,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from itertools import accumulate, chain, pairwise
 
@@ -15,7 +16,7 @@ from tests.support.attacks import MQTT_SERVER, answer, kafka, spoken
 from tests.support.packets import pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import decode
-from wirewitness.analyser.decoding.stream_portions import Items, in_parts
+from wirewitness.analyser.decoding.stream_portions import Items, in_parts, in_slices
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.analyser.tcp.chunks import Gap, Run, Segments
 
@@ -67,6 +68,34 @@ def test_parts_are_the_whole_in_the_order_of_the_packets() -> None:
         several += len(parts) > 2
     assert several > 100
     assert list(in_parts([])) == [[]]
+
+
+def test_slices_are_the_whole_and_cut_large_segments() -> None:
+    for seed in range(300):
+        items = delivered(random.Random(seed))
+        for first in (False, True):
+            parts = list(in_slices(items, first, 10))
+            runs = [(side, item) for part in parts for side, item in part if isinstance(item, Run)]
+            assert all(item.end_of(at) - max(start, 0) <= 10 for _, item in runs for at, start in _starts(item))
+            for side in (False, True):
+                joined = b"".join(bytes(b"".join(item.pieces)) for one, item in runs if one == side)
+                whole = b"".join(b"".join(i.pieces) for one, i in items if one == side and isinstance(i, Run))
+                assert joined == whole
+                gaps = [i for part in parts for one, i in part if one == side and isinstance(i, Gap)]
+                assert gaps == [i for one, i in items if one == side and isinstance(i, Gap)]
+            # A segment that is cut begins once, and the first side is read first of what one packet made readable.
+            begun = Counter(side for side, item in runs for _, start in _starts(item) if start >= 0)
+            assert begun == Counter(side for side, item in items if isinstance(item, Run) for _ in item.segments.order)
+            read = [sorted(_read(part, first)) for part in parts]
+            assert all(before[-1] <= after[0] for before, after in pairwise(filter(None, read)))
+
+
+def _starts(run: Run) -> list[tuple[int, int]]:
+    return list(enumerate(run.segments.positions))
+
+
+def _read(part: Items, first: bool) -> list[tuple[int, bool]]:
+    return [(order, side != first) for side, item in part if isinstance(item, Run) for order in item.segments.order]
 
 
 @pytest.mark.parametrize("sample", ["kafka_fenced_commit", "mqtt_websocket", "mongo_compressed"])

@@ -33,6 +33,7 @@ from tests.support.packets import (
 from tests.support.record_batches import Sent, batch
 from tests.support.request_log import heartbeat, line
 from tests.support.segments import numbered, segment
+from tests.support.websocket import WebSocketTalk
 from tests.support.wire import ACK, SYN, Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
@@ -251,6 +252,12 @@ def mqtt(packet: bytes, level: int = 4) -> list[Captured]:
     return talk((True, connect(level)), (False, connack(properties=maximum)), (True, packet))
 
 
+def publishes_in_websocket() -> list[Captured]:
+    """Compressed, so that thousands take a few bytes."""
+    ws = WebSocketTalk(compressed=True).open().binary(True, connect(4)).binary(False, connack(properties=None))
+    return ws.binary(True, publish("t", b"") * 3000).packets
+
+
 ONE_HEARD = [asks(0), answers(0)]
 # A word behind the name tells cases of one limit apart.
 REACHED: dict[str, Reached] = {
@@ -359,6 +366,17 @@ REACHED: dict[str, Reached] = {
         {"decompression_slack_of_all_bytes": 1000, "usual_compression_ratio": 1},
         lambda: produced("gzip"),
         "decompression_limit",
+    ),
+    "carried_slack_bytes": Reached(
+        {"carried_slack_bytes": 1000, "usual_compression_ratio": 1}, publishes_in_websocket, "compressed_message"
+    ),
+    "usual_rows_per_compressed_byte": Reached(
+        {"usual_rows_per_compressed_byte": 1, "decompression_slack_of_all_rows": 0},
+        publishes_in_websocket,
+        "compressed_rows",
+    ),
+    "decompression_slack_of_all_rows": Reached(
+        {"decompression_slack_of_all_rows": 1000}, publishes_in_websocket, "compressed_rows"
     ),
     "max_records_per_batch": Reached({"max_records_per_batch": 9}, lambda: produced("none"), "decompression_limit"),
     "max_held_records_bytes": Reached({"max_held_records_bytes": 1000}, lambda: produced("none"), "held_records"),

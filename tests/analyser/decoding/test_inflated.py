@@ -1,0 +1,136 @@
+"""Kilobytes of compressed WebSocket that hold millions of the smallest messages: the cost is bounded, and told."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.support import mqtt_encode as mqtt
+from tests.support.packets import Captured
+from tests.support.websocket import PORT, WebSocketTalk
+from tests.support.wire import Talk, decode
+from wirewitness.dissectors.core.limits import Limits
+
+Rows = list[dict[str, Any]]
+SLACK = 3_000
+LIMITS = Limits(decompression_slack_of_all_rows=SLACK)
+SMALL = 1 << 10
+TABLES = ("messages", "exchanges", "expert_infos", "mqtt_publishes", "mqtt_subscriptions", "mqtt_connections")
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirewitness.analyser.decoding.stream_portions.SLICE_BYTES", SMALL)
+
+
+def compressed(*messages: bytes, number: int = 0) -> list[Captured]:
+    """A connection on which a client says this behind its CONNECT, each in a frame of its own."""
+    ws = WebSocketTalk(compressed=True, talk=Talk(client=("10.0.0.1", 40_000 + number), server=("10.0.0.2", PORT)))
+    ws.open().binary(True, mqtt.connect(4, f"c{number}")).binary(False, mqtt.connack(properties=None))
+    for data in messages:
+        ws.binary(True, data)
+    return ws.packets
+
+
+def rows(packets: Sequence[Captured], tables: Sequence[str], limits: Limits = LIMITS) -> dict[str, Rows]:
+    decoded = decode(packets, tables, limits=limits)
+    try:
+        found = decoded.store.tables
+        return {name: [row for batch in found[name].batches() for row in batch.to_pylist()] for name in tables}
+    finally:
+        decoded.store.close()
+
+
+MANY = {
+    "pings": mqtt.PING * 50_000,
+    "publishes": mqtt.publish("t", b"") * 20_000,
+    "filters": mqtt.subscribe(1, *[("a", 0)] * 1000) * 20,
+    "filters that wait": b"".join(mqtt.subscribe(n + 1, *[("a", 0)] * 1000) for n in range(20)),
+    "nothing that there is": bytes(60_000),
+}
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize("name", MANY)
+def test_small_messages_are_decoded_up_to_the_limit(name: str) -> None:
+    packets = compressed(MANY[name], mqtt.publish("behind", b"x"))
+    size = sum(len(packet.data) for packet in packets)
+    found = rows(packets, TABLES)
+    refused = [row for row in found["expert_infos"] if row["code"] == "compressed_rows"]
+    assert [(row["group"], row["severity"]) for row in refused] == [("limit", "warn")]
+    # One slice or message of them may go beyond it.
+    assert sum(map(len, found.values())) < SLACK + 2 * size + 2 * SMALL + 1000
+    assert not [row for row in found["mqtt_publishes"] if row["topic"] == "behind"]
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_what_is_asked_for_changes_no_limit() -> None:
+    packets = compressed(MANY["filters"])
+    all_of_them = rows(packets, TABLES)
+    for table in TABLES:
+        assert rows(packets, [table])[table] == all_of_them[table]
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_connections_share_what_is_beyond_their_size() -> None:
+    packets = [one for number in range(10) for one in compressed(mqtt.PING * 2000, number=number)]
+    found = rows(packets, ["messages", "expert_infos"])
+    codes = Counter(row["code"] for row in found["expert_infos"])
+    assert codes["compressed_rows"] >= 8
+    assert len(found["messages"]) < SLACK + 10 * (SMALL + 1000)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_requests_of_a_connection_that_is_given_up_are_nobody_s_fault() -> None:
+    found = rows(compressed(mqtt.subscribe(7, ("a", 0)), mqtt.PING * 50_000), ["exchanges"])["exchanges"]
+    assert [row["status"] for row in found if row["operation"] == "SUBSCRIBE"] == [None]
+
+
+def test_an_ordinary_connection_needs_no_slack() -> None:
+    """Each message in a frame of its own, as clients send them, the same again and again."""
+    limits = Limits(decompression_slack_of_all_rows=0)
+    said = [mqtt.publish("plant/hall/4/temperature", b'{"celsius": 21.5, "unit": "C"}', 1, n + 1) for n in range(500)]
+    found = rows(compressed(*said), ["messages", "expert_infos"], limits)
+    assert len(found["messages"]) == 502
+    assert "compressed_rows" not in {row["code"] for row in found["expert_infos"]}
+
+
+def test_slices_change_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(5)
+    said = [
+        b"".join(mqtt.publish(f"t/{n % 9}", dice.randbytes(dice.randint(0, 300)), 1, n % 99 + 1) for n in range(100))
+        for _ in range(8)
+    ]
+    packets = compressed(*said)
+    whole = rows(packets, TABLES, Limits())
+    monkeypatch.setattr("wirewitness.analyser.decoding.stream_portions.SLICE_BYTES", 50)
+    assert rows(packets, TABLES, Limits()) == whole
+    assert len(whole["mqtt_publishes"]) == 800
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_messages_of_one_frame_take_no_memory_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the limit, too: without slices a publish takes 300 bytes until its rows are packed."""
+    monkeypatch.setattr("wirewitness.dissectors.core.protocol.MAX_HELD_ROWS", 300)
+    limits = Limits(decompression_slack_of_all_rows=10_000_000)
+
+    def peak(count: int) -> int:
+        packets = compressed(mqtt.publish("t", b"") * count)
+        tracemalloc.start()
+        decoded = decode(packets, ["mqtt_publishes"], limits=limits)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        table = decoded.store.tables["mqtt_publishes"]
+        table.pack()
+        assert table.total_rows == count
+        decoded.store.close()
+        return found
+
+    few, many = 5_000, 20_000
+    peak(few)  # what is made once
+    assert (peak(many) - peak(few)) / (many - few) < 60
