@@ -89,7 +89,7 @@ LIMIT_REMARKS = {
     "too_many_secrets": "further blocks of decryption secrets are not kept",
     "too_many_clock_steps": "further steps of the capture's clock have no remark of their own",
     "fragments_given_up": "unfinished IP packets were given up to make room for newer ones; TCP bytes may be missing",
-    "unpacked_too_much": "time, the file gave far more than captures of its size do: the rest of it is not read",
+    "unpacked_too_much": "time, the file gave far more than captures of its size do: unpack it to have the rest read",
     "too_many_damages": "damaged places are enough: the rest of the file is not read",
 }
 
@@ -142,6 +142,7 @@ def read_packets(
             on_other(kind, blocks)
             if blocks.error:
                 add_remark(stats, limits.max_remarks, _read_failed(blocks.error, None, blocks.offset(blocks.end)))
+            _note_limits(stats, blocks.offset(blocks.end))
             return
         fragments, clock = Fragments(limits, stats), Clock(limits, stats)
         for records in read_records(blocks, stats, limits, source):
@@ -162,7 +163,8 @@ def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits,
     stats.compression = compression
     packed = Counted(blocks.rest_of_stream())
     stream, failures = decompressed(compression, cast(BinaryIO, packed))
-    inner = BlockBuffer(cast(BinaryIO, Unpacked(stream, packed, limits, stats)), limits, failures)
+    unpacked = Unpacked(stream, packed, limits, stats, (*MAGICS, SECTION_BYTES))
+    inner = BlockBuffer(cast(BinaryIO, unpacked), limits, failures)
     inner.need(FILE_HEADER_BYTES)
     if inner.start == inner.end:
         raise CaptureError(f"{name} is {compression}-compressed, but nothing can be unpacked from it{_because(inner)}.")
@@ -254,11 +256,15 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
         if undecoded[reason]:
             text = f"{undecoded[reason]} {text.format(unknown)}"
             add_remark(stats, most, Remark("warn", reason, text, None, 0))
+    _note_limits(stats, end)
+    # in the order of the packets, not of the blocks they were found in
+    stats.remarks.sort(key=lambda remark: (remark.packet is None, remark.packet or 0, remark.code))
+
+
+def _note_limits(stats: CaptureStats, end: int) -> None:
     beyond = stats.beyond_limits
     beyond["too_many_comments"], beyond["too_many_remarks"] = stats.comments_dropped, stats.remarks_dropped
     beyond["too_many_owners"] = stats.identities.dropped
     for code, text in LIMIT_REMARKS.items():
         if beyond[code]:
             stats.remarks.append(Remark("warn", code, f"{beyond[code]} {text}", None, end))
-    # in the order of the packets, not of the blocks they were found in
-    stats.remarks.sort(key=lambda remark: (remark.packet is None, remark.packet or 0, remark.code))

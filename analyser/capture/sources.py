@@ -4,7 +4,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, cast
 
@@ -57,12 +57,19 @@ class Counted(io.RawIOBase):
 
 class Unpacked(io.RawIOBase):
     """What a compressed stream holds, as much as an honest capture of its size would: zeros and the like pack a
-    thousand times as small, and a few kilobytes of them would keep everybody busy for hours."""
+    thousand times as small, and a few kilobytes of them would keep everybody busy for hours.
 
-    def __init__(self, stream: BinaryIO, packed: Counted, limits: CaptureLimits, stats: CaptureStats) -> None:
+    magics: the first bytes of captures; what begins otherwise is a request log or log segment, of which more is read.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, packed: Counted, limits: CaptureLimits, stats: CaptureStats, magics: Collection[bytes]
+    ) -> None:
         self._read = getattr(stream, "readinto1", None) or cast(Any, stream).readinto
         self._stream = stream
         self._packed, self._limits, self._stats = packed, limits, stats
+        self._ratio, self._slack_bytes = limits.usual_packing_ratio, limits.packing_slack_bytes
+        self._magics = magics
         self._given = 0
         self._over = False
 
@@ -74,15 +81,21 @@ class Unpacked(io.RawIOBase):
 
     def readinto(self, target: Any) -> int | None:
         """As io.RawIOBase.readinto; nothing more once the limit is reached."""
-        limits = self._limits
-        most = self._packed.count * limits.usual_packing_ratio + limits.packing_slack_bytes - self._given
+        most = self._packed.count * self._ratio + self._slack_bytes - self._given
         if self._over or most <= 0:
             self._stats.beyond_limits["unpacked_too_much"] += not self._over
             self._over = True
             return 0
         count: int | None = self._read(target[:most] if most < len(target) else target)
+        if count and not self._given:
+            self._begin(bytes(target[: min(count, 4)]))
         self._given += count or 0
         return count
+
+    def _begin(self, head: bytes) -> None:
+        limits = self._limits
+        if not any(magic.startswith(head) for magic in self._magics):
+            self._ratio, self._slack_bytes = limits.usual_log_packing_ratio, limits.log_packing_slack_bytes
 
 
 STANDARD_INPUT = "-"

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import random
 import struct
 import threading
 from collections.abc import Callable
@@ -13,8 +14,19 @@ import pytest
 import zstandard
 
 from tests.analyser.capture.reading import read_source
+from tests.conftest import SAMPLES
+from tests.support.attacks import Wire, answer, kafka, text
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
-from wirewitness.analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, open_captures, read_batches
+from tests.support.wire import Talk
+from wirewitness.analyser.capture import (
+    CaptureError,
+    CaptureLimits,
+    CaptureStats,
+    EndpointTable,
+    Source,
+    open_captures,
+    read_batches,
+)
 from wirewitness.analyser.capture.sources import explain
 
 FRAME = ethernet(ipv4(tcp(b"hello")))
@@ -23,6 +35,13 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "zstd": zstandard.compress,
     "lz4": lz4.frame.compress,
+}
+
+
+SMALLEST: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": lambda data: gzip.compress(data, 9),
+    "zstd": zstandard.ZstdCompressor(level=19).compress,
+    "lz4": lambda data: lz4.frame.compress(data, compression_level=12),
 }
 
 
@@ -188,6 +207,39 @@ def test_a_live_source_is_handed_on_before_the_block_is_full(buffered: bool) -> 
         assert next(batches).packet.tolist() == [2]
         assert list(batches) == []
     writer.join()
+
+
+def heartbeats() -> bytes:
+    """One client of a group that has nothing to read: what packs best of what programs send."""
+    wire, dice = Wire(Talk(server=("10.0.0.2", 9092))), random.Random(3)
+    for number in range(4000):
+        wire.talk.ts_ns += 3_000_000_000 + dice.randrange(50_000_000)
+        wire.say(True, kafka(12, 0, number, text(b"payments") + struct.pack(">i", 7) + text(b"payments-1-8f3a3c0e")))
+        wire.talk.ts_ns += dice.randrange(900_000)
+        wire.say(False, answer(number, bytes(2)))
+    return wire.capture()
+
+
+@pytest.mark.parametrize("codec", SMALLEST)
+@pytest.mark.parametrize("name", ["heartbeats", "mqtt_no_answer", "mqtt_websocket"])
+def test_ordinary_captures_are_read_whole_however_they_are_packed(name: str, codec: str) -> None:
+    data = heartbeats() if name == "heartbeats" else (SAMPLES / f"{name}.pcapng").read_bytes()
+    packed = SMALLEST[codec](data)
+    limits = CaptureLimits()
+    assert len(data) < limits.usual_packing_ratio / 2 * len(packed), "there is room"
+    segments, stats = read_source(Source("-", stream=io.BytesIO(packed)), packing_slack_bytes=1 << 16)
+    assert segments == read_source(Source("-", stream=io.BytesIO(data)))[0]
+    assert not stats.beyond_limits["unpacked_too_much"]
+
+
+@pytest.mark.parametrize("codec", SMALLEST)
+def test_a_packet_again_and_again_is_read_up_to_a_multiple_of_the_size(codec: str) -> None:
+    data = ONE + ONE[24:] * 60_000
+    packed, limits = SMALLEST[codec](data), CaptureLimits()
+    segments, stats = read_source(Source("-", stream=io.BytesIO(packed)))
+    most = limits.usual_packing_ratio * len(packed) + limits.packing_slack_bytes
+    assert len(segments) * len(ONE[24:]) <= most < len(data)
+    assert stats.beyond_limits["unpacked_too_much"] == 1
 
 
 @pytest.mark.timeout(20)

@@ -114,6 +114,11 @@ def long_line() -> bytes:
     return (line(heartbeat()) + line(heartbeat(principal="p" * 1000))).encode()
 
 
+def packed_log() -> bytes:
+    """A compressed request log of one line again and again."""
+    return gzip.compress(line(heartbeat()).encode() * 1000)
+
+
 def large_batch() -> bytes:
     """A log segment with a batch of more than 500 bytes between two small ones."""
     return segment((0, numbered(1)), (1, numbered(30)), (31, numbered(1)))
@@ -280,6 +285,12 @@ REACHED: dict[str, Reached] = {
     ),
     "capture.packing_slack_bytes": Reached(
         {"packing_slack_bytes": 100, "usual_packing_ratio": 1}, packed, "unpacked_too_much"
+    ),
+    "capture.usual_log_packing_ratio": Reached(
+        {"usual_log_packing_ratio": 1, "log_packing_slack_bytes": 100}, packed_log, "unpacked_too_much"
+    ),
+    "capture.log_packing_slack_bytes": Reached(
+        {"log_packing_slack_bytes": 100, "usual_log_packing_ratio": 1}, packed_log, "unpacked_too_much"
     ),
     "capture.max_line_bytes": Reached({"max_line_bytes": 900}, long_line, "log_long"),
     "capture.max_stored_batch_bytes": Reached(
