@@ -52,8 +52,20 @@ class Allowance:
 
     @property
     def max_records(self) -> int:
-        """Most records of one batch."""
+        """Most records of a batch that is not compressed."""
         return self._limits.max_records_per_batch
+
+    def usual_records(self, compressed_bytes: int) -> int:
+        """Most records of a batch of this much compressed data without a question."""
+        return min(self.max_records, compressed_bytes * self._limits.usual_records_per_compressed_byte)
+
+    def most_records(self, compressed_bytes: int) -> int:
+        """Most records of it."""
+        return min(self.max_records, self.usual_records(compressed_bytes) + self._limits.compressed_records.left)
+
+    def spend_records(self, compressed_bytes: int, count: int) -> None:
+        """So many are decoded of it."""
+        self._limits.compressed_records.spend(max(0, count - self.usual_records(compressed_bytes)))
 
     def is_usual(self, compressed_bytes: int, given_bytes: int) -> bool:
         """May it become this much without a question? Then nothing has to be spent."""

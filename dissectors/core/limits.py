@@ -102,6 +102,8 @@ class Limits:
     max_tls_tries_of_all_bytes: of TLS records that are tried with keys in vain, all flows together, beyond eight times
         the bytes that came.
     max_records_per_batch: records decoded of one batch.
+    usual_records_per_compressed_byte, compressed_records_of_all: a compressed batch gives so many records for each of
+        its bytes, and all flows together give beyond that.
     max_held_records_bytes: record data of Produce requests held per flow until their answers tell the offsets; with
         payload, documents of MongoDB requests that wait for a reply.
     max_held_stored_offsets: offsets of open transactions that wait for their ends, of one log segment; the oldest
@@ -148,6 +150,8 @@ class Limits:
     decompression_slack_of_all_rows: int = 200_000
     max_tls_tries_of_all_bytes: int = 512 * MIB
     max_records_per_batch: int = 500_000
+    usual_records_per_compressed_byte: int = 5
+    compressed_records_of_all: int = 5_000_000
     max_held_records_bytes: int = 32 * MIB
     max_logged_connections: int = 20_000
     max_held_stored_offsets: int = 100_000
@@ -163,10 +167,12 @@ class Limits:
     max_tcp_remarks: int = 50
     decompression_slack: Pool = field(init=False, repr=False, compare=False)
     decompression_slack_rows: Pool = field(init=False, repr=False, compare=False)
+    compressed_records: Pool = field(init=False, repr=False, compare=False)
     tls_tries: Pool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """What all flows share: so these are the limits of one run."""
         object.__setattr__(self, "decompression_slack", Pool(self.decompression_slack_of_all_bytes))
         object.__setattr__(self, "decompression_slack_rows", Pool(self.decompression_slack_of_all_rows))
+        object.__setattr__(self, "compressed_records", Pool(self.compressed_records_of_all))
         object.__setattr__(self, "tls_tries", Pool(self.max_tls_tries_of_all_bytes))

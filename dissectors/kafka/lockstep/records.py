@@ -277,6 +277,8 @@ class OpenedOnce:
         data, is_odd = self._data[start:end], False
         if codec:
             allowance = Allowance(self._limits)
+            if count > allowance.usual_records(end - start):
+                return None
             most = min(allowance.limit(end - start), self._bytes_left + 1)
             data, error, limited, more = decompress(codec_name(codec), data, most)
             if limited or not allowance.is_usual(end - start, len(data) + 1):

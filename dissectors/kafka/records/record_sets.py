@@ -27,6 +27,7 @@ Header = tuple[bytes, bytes | None]
 _BATCH_HEADER_BYTES = 61
 _V2_CHECKED_AT = 21  # the checksum covers all from the attributes on
 _V1_CHECKED_AT = 16
+_LEAST_RECORD_BYTES = 7
 _MAX_VARINT_BYTES = 10
 _ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
 _NO_TIMESTAMP = -1
@@ -187,10 +188,13 @@ def _batch(buf: bytes, header: BatchHeader, crc_ok: bool | None, allowance: Allo
     data, error, limited, _ = decompress(header.codec or "none", body, allowance.limit(len(body)))
     allowance.spend(len(body), len(data))
     size = None if error else _BATCH_HEADER_BYTES + len(data)
-    count = header.records_count or 0
-    if count > allowance.max_records:
-        count, limited = allowance.max_records, True
+    is_plain = (header.codec or "none") == "none"
+    count, most = header.records_count or 0, allowance.max_records if is_plain else allowance.most_records(len(body))
+    if count > most:
+        count, limited = most, True
         error = error or f"{header.records_count} records, more than are decoded of one batch"
+    if not is_plain:
+        allowance.spend_records(len(body), min(count, len(data) // _LEAST_RECORD_BYTES))
     return OpenedBatch(header, crc_ok, data, count, None, size, error, limited)
 
 
@@ -283,7 +287,8 @@ def _message(buf: bytes, header: BatchHeader, crc_ok: bool | None, allowance: Al
     inner, error, limited, _ = decompress(header.codec or "", body, allowance.limit(len(body)))
     allowance.spend(len(body), len(inner))
     fixed = wrapper_ms if header.timestamp_type == "log_append_time" else None
-    records, wrong = _set(inner, header, fixed, allowance.max_records)
+    records, wrong = _set(inner, header, fixed, allowance.most_records(len(body)))
+    allowance.spend_records(len(body), len(records))
     size_if_plain = None if error else len(inner)
     return OpenedBatch(header, crc_ok, inner, len(records), records, size_if_plain, error or wrong, limited)
 

@@ -389,6 +389,16 @@ REACHED: dict[str, Reached] = {
     "decompression_slack_of_all_rows": Reached(
         {"decompression_slack_of_all_rows": 1000}, publishes_in_websocket, "compressed_rows"
     ),
+    "usual_records_per_compressed_byte": Reached(
+        {"usual_records_per_compressed_byte": 0, "compressed_records_of_all": 9},
+        lambda: produced("gzip"),
+        "decompression_limit",
+    ),
+    "compressed_records_of_all": Reached(
+        {"compressed_records_of_all": 9, "usual_records_per_compressed_byte": 0},
+        lambda: produced("gzip"),
+        "decompression_limit",
+    ),
     "max_records_per_batch": Reached({"max_records_per_batch": 9}, lambda: produced("none"), "decompression_limit"),
     "max_held_records_bytes": Reached({"max_held_records_bytes": 1000}, lambda: produced("none"), "held_records"),
     "max_name_characters": Reached({"max_name_characters": 100}, lambda: mqtt(publish("t" * 200)), "long_names"),

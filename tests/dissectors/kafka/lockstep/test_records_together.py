@@ -35,6 +35,7 @@ LIMITS = [
     Limits(max_held_records_bytes=3000),
     Limits(max_decompressed_bytes=150),
     Limits(usual_compression_ratio=1, decompression_slack_bytes=2000),
+    Limits(usual_records_per_compressed_byte=0, compressed_records_of_all=0),
 ]
 
 

@@ -205,6 +205,24 @@ def test_bombs_of_many_flows_share_what_all_may_give() -> None:
     assert told == [False, False, True, True, True]
 
 
+def test_small_records_of_many_flows_share_what_all_may_give() -> None:
+    sent = [Sent(TIME_MS, None, None)] * 400
+    limits = Limits(usual_records_per_compressed_byte=0, compressed_records_of_all=1000)
+    packed, plain = batch(sent, "zstd"), batch(sent)
+    sets = [one for _ in range(4) for one in opened_batches(packed, 0, len(packed), Allowance(limits))]
+    assert [(len(records_of(one)[0]), one.limited) for one in sets] == [(400, False)] * 2 + [(200, True), (0, True)]
+    for enough, data in ((limits, plain), (Limits(compressed_records_of_all=0), packed)):
+        (whole,) = opened_batches(data, 0, len(data), Allowance(enough))
+        assert (len(records_of(whole)[0]), whole.limited) == (400, False)
+
+
+def test_small_messages_of_old_formats_share_it_too() -> None:
+    packed = message_set([Sent(TIME_MS, None, None)] * 400, 1, "gzip")
+    limits = Limits(usual_records_per_compressed_byte=0, compressed_records_of_all=1000)
+    sets = [one for _ in range(4) for one in opened_batches(packed, 0, len(packed), Allowance(limits))]
+    assert [len(records_of(one)[0]) for one in sets] == [400, 400, 200, 0]
+
+
 def _batch_of(body: bytes, count: int) -> bytes:
     checked = struct.pack(">hiqqqhii", 0, max(count - 1, 0), TIME_MS, TIME_MS, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, len(checked) + 9, 0, 2, crc32c.crc32c(checked)) + checked
