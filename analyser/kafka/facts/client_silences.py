@@ -31,29 +31,28 @@ _SENT = "protocol = 'kafka' AND request_message_id IS NOT NULL AND ts IS NOT NUL
 
 _STEPS = {
     "silent_beats": f"""
-        SELECT cluster, address, client, median(gap_ns) AS beat_ns
+        SELECT cluster, address, client, median(gap_ns) AS beat_ns, row_number() OVER () AS sender
         FROM (SELECT {SENDER}, epoch_ns(ts) - lag(epoch_ns(ts)) OVER (
                   PARTITION BY cluster_id, client_address, client_id ORDER BY ts) AS gap_ns
               FROM exchanges WHERE {_SENT} AND {_BEATS} AND client_id IS NOT NULL)
         GROUP BY ALL HAVING count(gap_ns) >= {_LEAST_BEATS}""",
     "silent_gaps": f"""
-        SELECT cluster, address, client, at_ns, before_ns, at_ns - before_ns AS gap_ns, exchange_id, before_id,
-               operation
+        SELECT sender, address, at_ns, before_ns, at_ns - before_ns AS gap_ns, exchange_id, before_id
         FROM (SELECT *, max(done_ns) OVER before AS before_ns, lag(exchange_id) OVER own AS before_id
-              FROM (SELECT {SENDER}, epoch_ns(ts) AS at_ns, exchange_id, operation,
+              FROM (SELECT {SENDER}, epoch_ns(ts) AS at_ns, exchange_id,
                            coalesce(epoch_ns(ts_response),
                                     epoch_ns(ts) + CASE WHEN status = 'unanswered' THEN {_PATIENCE_NS} ELSE 0 END)
                                AS done_ns
-                    FROM exchanges WHERE {_SENT}) SEMI JOIN silent_beats USING (cluster, address, client)
-              WINDOW own AS (PARTITION BY cluster, address, client ORDER BY at_ns, exchange_id),
-                     before AS (PARTITION BY cluster, address, client ORDER BY at_ns, exchange_id
+                    FROM exchanges WHERE {_SENT}) JOIN silent_beats USING (cluster, address, client)
+              WINDOW own AS (PARTITION BY sender ORDER BY at_ns, exchange_id),
+                     before AS (PARTITION BY sender ORDER BY at_ns, exchange_id
                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         WHERE at_ns > before_ns""",
     "silent_long": f"""
         SELECT gaps.*
-        FROM silent_gaps AS gaps JOIN silent_beats USING (cluster, address, client)
-        JOIN (SELECT cluster, address, client, quantile_cont(gap_ns, 0.95) AS usual_ns FROM silent_gaps GROUP BY ALL)
-            AS usual USING (cluster, address, client)
+        FROM silent_gaps AS gaps JOIN silent_beats USING (sender)
+        JOIN (SELECT sender, quantile_cont(gap_ns, 0.95) AS usual_ns FROM silent_gaps GROUP BY sender) AS usual
+            USING (sender)
         WHERE gap_ns >= {BEATS} * beat_ns AND gap_ns >= {TIMES} * usual_ns""",
     # Who got a response in the second in the middle of a silence.
     "silent_heard": """
@@ -74,10 +73,9 @@ _ROWS = f"""
            nullif(client, '') AS client_id, nullif(address, '') AS client_address, count(*) AS silences,
            max(gap_ns) / 1e6 AS longest_ms, sum(gap_ns) / 1e6 AS total_ms, any_value(beat_ns) / 1e6 AS usual_beat_ms,
            any_value(seen_ns) / 1e6 AS seen_ms, list(exchange_id ORDER BY gap_ns DESC)[1] AS longest_exchange_id
-    FROM silent_found JOIN silent_beats USING (cluster, address, client)
-    JOIN (SELECT cluster, address, client, max(at_ns) - min(before_ns) AS seen_ns FROM silent_gaps GROUP BY ALL)
-        USING (cluster, address, client)
-    GROUP BY cluster, address, client HAVING count(*) >= {LEAST}"""
+    FROM silent_found JOIN (SELECT * EXCLUDE (address) FROM silent_beats) USING (sender)
+    JOIN (SELECT sender, max(at_ns) - min(before_ns) AS seen_ns FROM silent_gaps GROUP BY sender) USING (sender)
+    GROUP BY sender, cluster, address, client HAVING count(*) >= {LEAST}"""
 _MADE = {
     "kafka_client_silences": Made(
         f"(SELECT count(*) FROM exchanges WHERE protocol = 'kafka' AND {_BEATS}) > {_LEAST_BEATS}", _STEPS, _ROWS

@@ -43,13 +43,14 @@ _RESTORED_SQL = f"""
                max(committed_offset) OVER (PARTITION BY part ORDER BY step {BEFORE}) AS highest
         FROM {BASE} SEMI JOIN again USING (part)),
     peaks AS (
-        SELECT row, highest,
+        SELECT row, highest, committed_offset,
                last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN sent_ns END IGNORE NULLS)
                    OVER before AS highest_ns,
                last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN row END IGNORE NULLS)
                    OVER before AS highest_row
         FROM heights WINDOW before AS (PARTITION BY part ORDER BY step {BEFORE}))
-    SELECT again.*, highest_ns, highest_row FROM again JOIN peaks USING (row) WHERE highest > committed_offset"""
+    SELECT again.*, highest_ns, highest_row
+    FROM again JOIN (FROM peaks WHERE highest > committed_offset) AS peaks USING (row)"""
 _FAILURES = f"""
     SELECT row, make_timestamp_ns(failed_ns)::TIMESTAMPTZ_NS AS ts_failed, failed_error_code, failed_exchange_id,
            failed_request_packet, own_highest_soon

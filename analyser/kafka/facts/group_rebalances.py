@@ -29,6 +29,7 @@ _MOST_MEMBERS = 200
 # In all rebalances together: lists of more do not fit into the memory of a query.
 _MOST_SHOWN = 50_000
 _MOST_MOVES = 200
+_NEVER = 2**63 - 1
 _EPISODE = f"{KEY}, begun, generation"
 # A static member that starts again has another member id, and is still one.
 _PEOPLE = "count(DISTINCT coalesce(instance_id, member_id))"
@@ -58,17 +59,55 @@ REBALANCE_STEPS = {
         SELECT {_EPISODE}, before, began_ns, before_ns, next_ns, joined,
                coalesce(begun_before = begun, false) AS goes_on, row_number() OVER (ORDER BY {_EPISODE}) AS episode
         FROM gm_generations""",
-    # Members of each generation; those of a KIP-848 group that were there at that time.
+    # Members of each generation of a classic group.
     "gr_present": f"""
         SELECT DISTINCT episode, {MEMBER} FROM gr_episodes JOIN gm_seen USING ({_EPISODE})
-        JOIN gm_members USING ({MEMBER}) WHERE protocol = 'classic'
-        UNION ALL
-        SELECT episode, {MEMBER}
-        FROM gr_episodes AS one JOIN gm_ended AS other USING ({KEY})
-        WHERE protocol <> 'classic' AND first_done_ns <= began_ns
-            AND CASE WHEN left_ns IS NOT NULL THEN left_ns > began_ns
-                     WHEN gone_ns IS NOT NULL THEN coalesce(next_ns <= gone_ns, false)
-                     ELSE coalesce(unknown_ns > began_ns AND began_ns < last_done_ns + {MISSED_NS}, true) END""",
+        JOIN gm_members USING ({MEMBER}) WHERE protocol = 'classic'""",
+    "gr_times": f"""
+        SELECT {KEY}, began_ns, min(episode) AS first_episode, max(episode) AS last_episode
+        FROM gr_episodes GROUP BY {KEY}, began_ns""",
+    # Those of a KIP-848 group are there from one to another: rebalances begin in their order. They may be the square of
+    # the members, and are never listed all.
+    "gr_spans": f"""
+        SELECT row_number() OVER (ORDER BY member_id, life, {KEY}) AS span, *
+        FROM (
+            SELECT {", ".join(f"other.{name}" for name in MEMBER.split(", "))}, protocol, assignor,
+                   coalesce(instance_id, member_id) AS person, starts.first_episode,
+                   ends.last_episode - CASE WHEN by_next THEN 1 ELSE 0 END AS last_episode
+            FROM (SELECT *, left_ns IS NULL AND gone_ns IS NOT NULL AS by_next, CASE
+                             WHEN left_ns IS NOT NULL THEN left_ns WHEN gone_ns IS NOT NULL THEN gone_ns + 1
+                             ELSE coalesce(least(unknown_ns, last_done_ns + {MISSED_NS}), {_NEVER}) END AS until_ns
+                  FROM gm_ended WHERE protocol <> 'classic') AS other
+            ASOF JOIN gr_times AS starts
+                ON other.cluster = starts.cluster AND other.group_id = starts.group_id
+                AND first_done_ns <= starts.began_ns
+            ASOF JOIN gr_times AS ends
+                ON other.cluster = ends.cluster AND other.group_id = ends.group_id AND until_ns > ends.began_ns)
+        WHERE first_episode <= last_episode""",
+    # How many of these there are in each rebalance: memberships, and people, who may have several at once.
+    "gr_crowds": f"""
+        SELECT episode, lag(people, 1, 0) OVER (ORDER BY episode) AS people_before, people, memberships
+        FROM (
+            SELECT episode, (sum(coalesce(more, 0)) OVER so_far)::BIGINT AS memberships,
+                   (sum(coalesce(more_people, 0)) OVER so_far)::BIGINT AS people
+            FROM gr_episodes LEFT JOIN (
+                SELECT episode, sum(more) AS more, sum(more_people) AS more_people
+                FROM (
+                    SELECT unnest([first_episode, last_episode + 1]) AS episode, unnest([1, -1]) AS more,
+                           0 AS more_people FROM gr_spans
+                    UNION ALL
+                    SELECT unnest([first_episode, last_episode + 1]), 0, unnest([1, -1])
+                    FROM (
+                        SELECT min(first_episode) AS first_episode, max(last_episode) AS last_episode
+                        FROM (SELECT *, count(*) FILTER (first_episode > last_before) OVER person AS part
+                              FROM (SELECT *, max(last_episode) OVER (
+                                        PARTITION BY {KEY}, person ORDER BY first_episode, span
+                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last_before FROM gr_spans)
+                              WINDOW person AS (PARTITION BY {KEY}, person ORDER BY first_episode, span))
+                        GROUP BY {KEY}, person, part))
+                GROUP BY episode) USING (episode)
+            WINDOW so_far AS (ORDER BY episode))
+        WHERE EXISTS (FROM gr_spans)""",
     "gr_before": f"""
         SELECT one.episode, {MEMBER}
         FROM gr_episodes AS one JOIN gr_present AS other USING ({KEY})
@@ -104,7 +143,10 @@ REBALANCE_STEPS = {
         WHERE protocol <> 'classic' GROUP BY ALL""",
     "gr_lost": f"""
         SELECT episode, {MEMBER}, last_ns, left_ns, gone_ns, ended, session_timeout_ms
-        FROM (FROM gr_before ANTI JOIN gr_present USING (episode, {MEMBER})) JOIN gm_ended USING ({MEMBER})""",
+        FROM (FROM gr_before ANTI JOIN gr_present USING (episode, {MEMBER})
+              UNION ALL
+              SELECT episode, {MEMBER} FROM gr_spans JOIN gr_episodes AS one USING ({KEY})
+              WHERE goes_on AND one.episode = last_episode + 1) JOIN gm_ended USING ({MEMBER})""",
     # What could have set it off: when, who, how. A member that joins again by itself had not been told to.
     "gr_causes": f"""
         SELECT episode, left_ns AS at_ns, member_id, 'left' AS how, left_reason AS reason
@@ -114,7 +156,8 @@ REBALANCE_STEPS = {
         WHERE goes_on AND left_ns > since_ns
         UNION ALL
         SELECT episode, coalesce(join_ns, begin_ns), member_id, 'joined', reason
-        FROM (FROM gr_present ANTI JOIN gr_before USING (episode, {MEMBER})) JOIN gm_members USING ({MEMBER})
+        FROM (FROM gr_present ANTI JOIN gr_before USING (episode, {MEMBER})
+              UNION ALL SELECT first_episode, {MEMBER} FROM gr_spans) JOIN gm_members USING ({MEMBER})
         LEFT JOIN gr_joins USING (episode, {MEMBER}) JOIN gr_episodes USING (episode)
         WHERE begin_ns > coalesce(before_ns, 0) AND (protocol <> 'classic' OR join_ns IS NOT NULL)
         UNION ALL
@@ -169,30 +212,67 @@ REBALANCE_STEPS = {
             AND episodes.generation = current.generation
         LEFT JOIN gr_plans AS former ON episodes.cluster = former.cluster AND episodes.group_id = former.group_id
             AND episodes.before = former.generation""",
+    # Only of those that are shown all is put together: of KIP-848 the first of the first rebalances, by their spans.
+    "gr_listed": f"""
+        SELECT episode, unnest(min(span, {_MOST_MEMBERS})) AS span
+        FROM (SELECT span, unnest(range(first_episode, least(last_episode, last_listed) + 1)) AS episode
+              FROM gr_spans CROSS JOIN (
+                  SELECT max(episode) AS last_listed
+                  FROM (SELECT episode, sum(least(memberships, {_MOST_MEMBERS})) OVER (
+                            ORDER BY episode ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM gr_crowds)
+                  WHERE coalesce(before, 0) < {_MOST_SHOWN})
+              WHERE first_episode <= last_listed)
+        GROUP BY episode""",
     "gr_there": f"""
-        SELECT episode, {MEMBER}, begun.begin_ns AS from_ns
-        FROM gr_present JOIN (SELECT {MEMBER}, protocol, begin_ns FROM gm_members) AS own USING ({MEMBER})
-        JOIN gr_begin AS begun USING (episode)
-        WHERE protocol <> 'classic' OR own.begin_ns <= began_ns + {TOGETHER_NS}""",
-    # Only of those that are shown all is put together: members in all rebalances may be the square of the members.
+        SELECT episode, {MEMBER}
+        FROM gr_present JOIN (SELECT {MEMBER}, begin_ns AS own_ns FROM gm_members) AS own USING ({MEMBER})
+        JOIN gr_episodes USING (episode)
+        WHERE own_ns <= began_ns + {TOGETHER_NS}""",
     "gr_shown": f"""
-        FROM (SELECT episode, {MEMBER}, from_ns, join_ns
-              FROM gr_there LEFT JOIN gr_joins USING (episode, {MEMBER})
+        FROM (SELECT episode, {MEMBER}, join_ns
+              FROM (FROM gr_there UNION ALL SELECT episode, {MEMBER} FROM gr_listed JOIN gr_spans USING (span))
+              LEFT JOIN gr_joins USING (episode, {MEMBER})
               QUALIFY row_number() OVER (PARTITION BY episode ORDER BY join_ns, member_id) <= {_MOST_MEMBERS})
         ORDER BY episode, join_ns, member_id LIMIT {_MOST_SHOWN}""",
     "gr_members": f"""
-        SELECT episode, max(synced_ns) AS ends_ns, {_PEOPLE} AS members, any_value(protocol) AS protocol,
-               any_value(assignor) AS assignor
-        FROM gr_there JOIN (SELECT {MEMBER}, instance_id, protocol, assignor FROM gm_members) USING ({MEMBER})
-        LEFT JOIN gr_synced USING (episode, {MEMBER})
+        SELECT episode, max(ends_ns) AS ends_ns, sum(members)::BIGINT AS members, min(protocol) AS protocol,
+               arg_min(assignor, protocol) AS assignor
+        FROM (
+            SELECT episode, max(synced_ns) AS ends_ns, {_PEOPLE} AS members, any_value(protocol) AS protocol,
+                   any_value(assignor) AS assignor
+            FROM gr_there JOIN (SELECT {MEMBER}, instance_id, protocol, assignor FROM gm_members) USING ({MEMBER})
+            LEFT JOIN gr_synced USING (episode, {MEMBER})
+            GROUP BY episode
+            UNION ALL
+            SELECT episode, ends_ns, people, latest.last_of.protocol,
+                   CASE WHEN latest.last_named.last_episode >= episode THEN latest.last_named.assignor END
+            FROM (SELECT episode, {KEY}, people FROM gr_crowds JOIN gr_episodes USING (episode) WHERE people > 0) AS own
+            LEFT JOIN (SELECT episode, max(synced_ns) AS ends_ns FROM gr_synced JOIN gr_spans USING ({MEMBER})
+                       WHERE episode BETWEEN first_episode AND last_episode GROUP BY episode) USING (episode)
+            ASOF JOIN (
+                SELECT {KEY}, first_episode,
+                       max({{last_episode: last_episode, protocol: protocol}}) OVER so_far AS last_of,
+                       max({{last_episode: last_episode, assignor: assignor}}) FILTER (assignor IS NOT NULL) OVER so_far
+                           AS last_named
+                FROM gr_spans WINDOW so_far AS (PARTITION BY {KEY} ORDER BY first_episode)) AS latest
+                ON own.cluster = latest.cluster AND own.group_id = latest.group_id AND episode >= first_episode)
+        GROUP BY episode""",
+    # Who was there before, where the group is still the same.
+    "gr_people_before": f"""
+        SELECT episode, sum(people)::BIGINT AS people
+        FROM (SELECT episode, {_PEOPLE} AS people FROM gr_before JOIN gm_members USING ({MEMBER}) GROUP BY episode
+              UNION ALL
+              SELECT episode, people_before FROM gr_crowds JOIN gr_episodes USING (episode)
+              WHERE goes_on AND people_before > 0)
         GROUP BY episode""",
     "gr_pauses": f"""
         SELECT episode, to_json(list({{
                    member_id: member_id, client_id: client_id, address: address,
                    told_ms: {_after("told_ns")}, join_ms: {_after("join_ns")}, synced_ms: {_after("synced_ns")},
                    pause_ms: (synced_ns - join_ns) // 1000000}}
-                   ORDER BY join_ns, member_id))::VARCHAR AS pauses
+                   ORDER BY join_ns, member_id, life))::VARCHAR AS pauses
         FROM gr_shown JOIN (SELECT {MEMBER}, client_id, address FROM gm_members) USING ({MEMBER})
+        JOIN (SELECT episode, begin_ns AS from_ns FROM gr_begin) USING (episode)
         LEFT JOIN gr_told USING (episode, {MEMBER}) LEFT JOIN gr_synced USING (episode, {MEMBER})
         GROUP BY episode""",
     # How long all waited for one alone: that never came, that came last, or whose silence had to become long enough.
@@ -211,7 +291,7 @@ REBALANCE_STEPS = {
               LEFT JOIN gr_waits USING (episode)
               LEFT JOIN (SELECT episode, max(join_ns, 2)[2] AS but_one_ns FROM gr_joins GROUP BY episode)
                   USING (episode)
-              WHERE episode IN (SELECT episode FROM gr_before))
+              WHERE episode IN (SELECT episode FROM gr_people_before))
         WHERE wait IS NOT NULL""",
 }
 
@@ -231,8 +311,7 @@ REBALANCE_ROWS = f"""
            CASE WHEN goes_on THEN before END AS generation_before, generation,
            how AS trigger, trigger_id AS trigger_member_id, trigger_client_id, trigger_address,
            reason AS trigger_reason,
-           CASE WHEN goes_on THEN (SELECT {_PEOPLE} FROM gr_before AS b JOIN gm_members USING ({MEMBER})
-                                   WHERE b.episode = made.episode) END AS members_before,
+           CASE WHEN goes_on THEN coalesce(people, 0) END AS members_before,
            members AS members_after, leader_id,
            round((joined_ns - first_join_ns) / 1e6, 3) AS wait_ms,
            CASE WHEN waited_id IS NULL THEN NULL WHEN absent THEN 'absent member' ELSE 'late member' END AS waited_for,
@@ -244,7 +323,7 @@ REBALANCE_ROWS = f"""
         SELECT *, held.member_id AS waited_id
         FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_pauses USING (episode)
         LEFT JOIN gr_waits USING (episode) LEFT JOIN gr_held AS held USING (episode)
-        LEFT JOIN gr_moved USING (episode)
+        LEFT JOIN gr_moved USING (episode) LEFT JOIN gr_people_before USING (episode)
         WHERE joined OR (protocol <> 'classic' AND before IS NOT NULL)) AS made
     {_who("trigger", "client_id AS trigger_client_id, address AS trigger_address")}
     {_who("waited", "client_id AS waited_client_id, address AS waited_address, last_ns AS waited_last_ns")}"""

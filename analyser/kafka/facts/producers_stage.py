@@ -230,6 +230,8 @@ _SAME = """
 
 # No client sends a request again within that time on a connection where it waits for the answer.
 _WAITS_NS = 1_000_000_000
+# A batch is compared with so many of those behind it that may be the same: a client has few requests on their way.
+_MOST_BEHIND = 20
 # Of two batches without a producer id: the first had no answer yet, or one that asks to send it again.
 _SENT_AGAIN = f"""
     first.address = again.address AND first.client = again.client AND first.acks <> 0
@@ -274,18 +276,32 @@ REPEATED_STEPS = {
         UNION ALL
         FROM (FROM repeated_of WHERE producer_id = -1)
         SEMI JOIN repeated_unsure USING (cluster, topic, partition, base_timestamp)""",
+    # What batches that may be the same agree in: their size; what their first record says, where newer ones may stand
+    # behind it.
+    "repeated_says": """
+        SELECT *, struct_pack(cluster, topic, partition, producer_id, base_timestamp, records_count, batch_bytes,
+                              crc := NULL::BIGINT, who := CASE WHEN producer_id = -1 THEN (address, client) END) AS says
+        FROM repeated_base WHERE records_count IS NOT NULL AND batch_bytes IS NOT NULL
+        UNION ALL
+        SELECT *, struct_pack(cluster, topic, partition, producer_id, base_timestamp, records_count := NULL::BIGINT,
+                              batch_bytes := NULL::BIGINT, crc := content_crc, who := (address, client)) AS says
+        FROM repeated_base WHERE producer_id = -1 AND content_crc IS NOT NULL""",
+    "repeated_alike": """
+        SELECT *, row_number() OVER (PARTITION BY alike ORDER BY at_ns) AS place
+        FROM repeated_says JOIN (
+            SELECT says, row_number() OVER () AS alike FROM repeated_says GROUP BY says HAVING count(*) > 1)
+            USING (says)""",
     "repeated_pairs": f"""
-        SELECT first.*, again.producer_epoch AS again_epoch, again.at_ns AS again_ns,
-               again.base_offset AS again_offset, again.exchange_id AS again_exchange_id, again.file AS again_file,
-               again.request_packet AS again_packet, again.flow_id AS again_flow_id
-        FROM repeated_base AS first JOIN repeated_base AS again
-            ON {_SAME.format("first", "again")} AND first.producer_id = again.producer_id
-            AND first.base_timestamp = again.base_timestamp
-            AND (first.records_count = again.records_count AND first.batch_bytes = again.batch_bytes
-                 OR first.producer_id = -1 AND first.content_crc = again.content_crc
-                    AND first.records_count < again.records_count)
+        SELECT first.* EXCLUDE (ahead, says, alike, place, next_place), again.producer_epoch AS again_epoch,
+               again.at_ns AS again_ns, again.base_offset AS again_offset, again.exchange_id AS again_exchange_id,
+               again.file AS again_file, again.request_packet AS again_packet, again.flow_id AS again_flow_id
+        FROM (SELECT *, place + ahead AS next_place
+              FROM repeated_alike CROSS JOIN (SELECT unnest(range(1, {_MOST_BEHIND} + 1)) AS ahead)) AS first
+        JOIN repeated_alike AS again ON first.alike = again.alike AND first.next_place = again.place
         WHERE first.at_ns < again.at_ns AND again.error_code = 0 AND coalesce(first.error_code, 0) IN (0, 7, 20)
-              AND (first.producer_epoch < again.producer_epoch OR first.producer_id = -1 AND {_SENT_AGAIN})
+              AND (first.producer_epoch < again.producer_epoch
+                   OR first.producer_id = -1 AND (first.says.crc IS NULL OR first.records_count < again.records_count)
+                      AND {_SENT_AGAIN})
         QUALIFY row_number() OVER (
             PARTITION BY first.cluster, first.exchange_id, first.topic, first.partition, first.base_sequence
             ORDER BY again.at_ns) = 1""",

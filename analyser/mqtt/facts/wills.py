@@ -35,6 +35,10 @@ _GIVEN_UP_NS = 1_500_000_000
 BACK_NS = 3_000_000_000
 # Who published the same content so short before sent it himself.
 _OWN_NS = 5_000_000_000
+# A client id, or a connection without one.
+_WHO = "concat(client_id IS NULL, coalesce(client_id, flow_id))"
+# So many connections after it, or messages before it, are looked at: the first of them is the one that counts.
+_MOST_NEXT = 20
 
 STEPS = {
     # Until when the server heard of a client whose last bytes its TCP never ACKed: its last request with an answer.
@@ -60,62 +64,135 @@ STEPS = {
                epoch_ns(ts) AS at_ns, payload_bytes, payload_crc32, coalesce(retain, false) AS retain, message_id
         FROM mqtt_publishes
         WHERE topic IN (SELECT topic FROM will_fired) AND payload_crc32 IS NOT NULL AND qos < 3""",
+    "will_published": "FROM will_messages WHERE NOT out",
+    # What the server sent without that anybody had published it just before: of one time and size one.
+    "will_strange": f"""
+        SELECT sent.* FROM (FROM will_messages WHERE out) AS sent ASOF LEFT JOIN will_published AS own
+            ON sent.server = own.server AND sent.topic = own.topic AND sent.payload_crc32 = own.payload_crc32
+            AND sent.at_ns >= own.at_ns
+        WHERE coalesce(own.at_ns < sent.at_ns - {_OWN_NS}, true)
+        QUALIFY row_number() OVER (PARTITION BY sent.server, sent.topic, sent.payload_bytes, sent.at_ns
+                                   ORDER BY sent.message_id) = 1""",
     "will_sent": f"""
-        SELECT will_fired.flow_id, arg_min(sent, sent.at_ns) AS sent
-        FROM will_fired JOIN will_messages AS sent USING (server, topic, payload_bytes)
-        WHERE sent.out AND (sent.at_ns BETWEEN due_ns - {_BEFORE_NS} AND due_ns + {_AFTER_NS}
-                OR sent.at_ns BETWEEN closed_ns - {_BEFORE_NS} AND closed_ns + {_AFTER_NS})
-            AND NOT EXISTS (
-                FROM will_messages AS own WHERE NOT own.out AND own.server = will_fired.server
-                    AND own.topic = will_fired.topic AND own.payload_crc32 = sent.payload_crc32
-                    AND own.at_ns BETWEEN sent.at_ns - {_OWN_NS} AND sent.at_ns)
-        GROUP BY will_fired.flow_id""",
-    "will_others": """
-        SELECT flow_id, client_id, client_address, client_port, version, coalesce(server_address, '') AS server,
-               will_topic AS topic, epoch_ns(ts) AS began_ns, epoch_ns(coalesce(ts_response, ts)) AS accepted_ns,
-               coalesce(epoch_ns(coalesce(ts_closed, ts_disconnect)), 9223372036854775807) AS until_ns,
-               epoch_ns(coalesce(ts_closed, ts_disconnect, observed_until, ts_end)) AS seen_ns
-        FROM mqtt_connections WHERE connect_seen AND error_code = 0""",
+        SELECT fired.flow_id, arg_min(sent, sent.at_ns) AS sent
+        FROM (SELECT flow_id, server, topic, payload_bytes, unnest([due_ns, closed_ns]) - {_BEFORE_NS} AS from_ns
+              FROM will_fired) AS fired
+        ASOF JOIN will_strange AS sent
+            ON fired.server = sent.server AND fired.topic = sent.topic AND fired.payload_bytes = sent.payload_bytes
+            AND from_ns <= sent.at_ns
+        WHERE sent.at_ns <= from_ns + {_BEFORE_NS + _AFTER_NS}
+        GROUP BY fired.flow_id""",
+    # place: among those of its client id; begun: so many of them had begun by then.
+    "will_others": f"""
+        SELECT *, {_WHO} AS who, row_number() OVER (own ORDER BY began_ns, flow_id) AS place,
+               count(*) OVER (own ORDER BY began_ns) AS begun
+        FROM (SELECT flow_id, client_id, client_address, client_port, version, coalesce(server_address, '') AS server,
+                     will_topic AS topic, epoch_ns(ts) AS began_ns, epoch_ns(coalesce(ts_response, ts)) AS accepted_ns,
+                     coalesce(epoch_ns(coalesce(ts_closed, ts_disconnect)), 9223372036854775807) AS until_ns,
+                     epoch_ns(coalesce(ts_closed, ts_disconnect, observed_until, ts_end)) AS seen_ns
+              FROM mqtt_connections WHERE connect_seen AND error_code = 0)
+        WINDOW own AS (PARTITION BY server, client_id)""",
+    # The next ones of the same client id that lived when it was due.
+    "will_own": f"""
+        SELECT fired.flow_id AS will_flow, other
+        FROM (SELECT fired.flow_id, due_ns, own.server, own.client_id, begun + ahead AS next_place
+              FROM will_fired AS fired ASOF JOIN will_others AS own
+                  ON fired.server = own.server AND fired.client_id = own.client_id AND fired.began_ns >= own.began_ns
+              CROSS JOIN (SELECT unnest(range(1, {_MOST_NEXT} + 1)) AS ahead)) AS fired
+        JOIN will_others AS other ON fired.server = other.server AND fired.client_id = other.client_id
+            AND next_place = other.place
+        WHERE other.until_ns > due_ns AND other.flow_id <> fired.flow_id""",
+    # Of each will topic the two client ids whose connections lived longest.
+    "will_latest": """
+        SELECT server, topic, other, who,
+               row_number() OVER (PARTITION BY server, topic ORDER BY until_ns DESC, who) AS nth
+        FROM (SELECT server, topic, who, max(until_ns) AS until_ns, arg_max(others, until_ns) AS other
+              FROM will_others AS others WHERE topic IS NOT NULL GROUP BY server, topic, who)
+        QUALIFY nth <= 2""",
+    # The only other one with its topic that lived when it was due: then it is the one that lived longest.
+    "will_stranger": f"""
+        WITH fired AS (SELECT *, {_WHO} AS who FROM will_fired),
+        living AS (
+            SELECT server, topic, who, until_ns,
+                   count(*) OVER (PARTITION BY server, topic ORDER BY until_ns DESC) AS living,
+                   count(*) OVER (PARTITION BY server, topic, who ORDER BY until_ns DESC) AS own
+            FROM will_others WHERE topic IS NOT NULL)
+        SELECT fired.flow_id AS will_flow,
+               CASE WHEN first.who = fired.who THEN second.other ELSE first.other END AS other
+        FROM fired ASOF JOIN living
+            ON fired.server = living.server AND fired.topic = living.topic AND due_ns < living.until_ns
+        ASOF LEFT JOIN living AS own
+            ON fired.server = own.server AND fired.topic = own.topic AND fired.who = own.who AND due_ns < own.until_ns
+        JOIN (FROM will_latest WHERE nth = 1) AS first
+            ON fired.server = first.server AND fired.topic = first.topic
+        LEFT JOIN (FROM will_latest WHERE nth = 2) AS second
+            ON fired.server = second.server AND fired.topic = second.topic
+        WHERE living.living - coalesce(own.own, 0) = 1
+            AND CASE WHEN first.who = fired.who THEN second.other ELSE first.other END.began_ns > heard_ns""",
     "will_next": """
         SELECT will_flow, arg_min(other, other.began_ns) AS next
-        FROM (
-            SELECT will_fired.flow_id AS will_flow, other, own,
-                   count(*) FILTER (NOT own) OVER (PARTITION BY will_fired.flow_id) AS strangers
-            FROM (SELECT *, 1 AS one FROM will_fired) AS will_fired JOIN will_others AS other USING (server)
-            CROSS JOIN LATERAL (SELECT coalesce(other.client_id = will_fired.client_id, false) AS own) AS owned
-            WHERE other.flow_id <> will_fired.flow_id AND other.until_ns > due_ns
-                AND ((own AND other.began_ns > will_fired.began_ns)
-                     OR (NOT own AND other.topic = will_fired.topic)))
-        WHERE own OR (strangers = 1 AND other.began_ns > (
-            SELECT heard_ns FROM will_fired WHERE will_fired.flow_id = will_flow))
-        GROUP BY will_flow""",
-    "will_newer": """
-        SELECT will_flow, arg_max(newer, newer.at_ns) AS newer
-        FROM will_next JOIN will_sent ON will_flow = will_sent.flow_id
-        JOIN will_messages AS newer ON newer.flow_id = next.flow_id AND NOT newer.out
-            AND newer.topic = sent.topic AND newer.payload_crc32 <> sent.payload_crc32
-        WHERE EXISTS (
-            FROM will_messages AS got WHERE got.out AND got.flow_id = sent.flow_id AND got.topic = newer.topic
-                AND got.payload_crc32 = newer.payload_crc32 AND got.at_ns BETWEEN newer.at_ns AND sent.at_ns)
+        FROM (FROM will_own UNION ALL FROM will_stranger) GROUP BY will_flow""",
+    # The newest ones before the will that the next connection published, and whoever got the will had got.
+    "will_newer": f"""
+        WITH published AS (
+            SELECT *, row_number() OVER (own ORDER BY at_ns, message_id) AS place,
+                   count(*) OVER (own ORDER BY at_ns) AS so_many
+            FROM will_published SEMI JOIN (SELECT next.flow_id AS flow_id FROM will_next) USING (flow_id)
+            WINDOW own AS (PARTITION BY flow_id, topic)),
+        newest AS (
+            SELECT will_flow, sent, published.flow_id, published.topic, so_many - back AS place
+            FROM (SELECT will_flow, sent, next.flow_id AS flow_id, sent.topic AS topic, sent.at_ns AS at_ns
+                  FROM will_next JOIN will_sent ON will_flow = will_sent.flow_id) AS asked
+            ASOF JOIN published
+                ON asked.flow_id = published.flow_id AND asked.topic = published.topic
+                AND asked.at_ns >= published.at_ns
+            CROSS JOIN (SELECT unnest(range({_MOST_NEXT})) AS back)),
+        may_be AS (
+            SELECT will_flow, newer, sent.flow_id AS flow_id, sent.at_ns AS sent_ns, sent.payload_crc32 AS crc,
+                   newest.topic, newer.payload_crc32 AS newer_crc, newer.at_ns AS newer_ns
+            FROM newest JOIN published AS newer USING (flow_id, topic, place))
+        SELECT will_flow, arg_max(newer, newer_ns) AS newer
+        FROM may_be ASOF JOIN (FROM will_messages WHERE out) AS got
+            ON may_be.flow_id = got.flow_id AND may_be.topic = got.topic AND newer_crc = got.payload_crc32
+            AND sent_ns >= got.at_ns
+        WHERE newer_crc <> crc AND got.at_ns >= newer_ns
         GROUP BY will_flow""",
     # Who publishes on the topic after the will puts it right.
     "will_after": """
-        SELECT will_fired.flow_id, min(after.at_ns) FILTER (after.at_ns > coalesce(sent.at_ns, due_ns)) AS corrected_ns,
-               count(*) FILTER (after.at_ns < due_ns AND after.client_id = will_fired.client_id) AS births
-        FROM will_fired LEFT JOIN will_sent USING (flow_id) JOIN will_messages AS after USING (server, topic)
-        WHERE NOT after.out GROUP BY will_fired.flow_id""",
+        SELECT asked.flow_id, min(after.at_ns) AS corrected_ns, sum(coalesce(own.births, 0))::BIGINT AS births
+        FROM (SELECT will_fired.*, coalesce(sent.at_ns, due_ns) AS from_ns
+              FROM will_fired LEFT JOIN will_sent USING (flow_id)
+              SEMI JOIN will_published USING (server, topic)) AS asked
+        ASOF LEFT JOIN will_published AS after
+            ON asked.server = after.server AND asked.topic = after.topic AND from_ns < after.at_ns
+        ASOF LEFT JOIN (SELECT server, topic, client_id, at_ns, count(*) OVER (
+                            PARTITION BY server, topic, client_id ORDER BY at_ns) AS births FROM will_published) AS own
+            ON asked.server = own.server AND asked.topic = own.topic AND asked.client_id = own.client_id
+            AND due_ns > own.at_ns
+        GROUP BY asked.flow_id""",
+    # Retained messages that no client ever published, by content and by size alone (crc -1), of each time one.
+    "will_retained": """
+        SELECT *, (sum(messages) OVER (PARTITION BY server, topic, payload_bytes, crc ORDER BY at_ns))::BIGINT AS so_far
+        FROM (SELECT server, topic, payload_bytes, crc, at_ns, count(*) AS messages, min(message_id) AS message_id
+              FROM (SELECT *, unnest([-1, payload_crc32]) AS crc FROM will_messages WHERE out AND retain)
+              ANTI JOIN will_published USING (topic, payload_crc32)
+              GROUP BY ALL)""",
     "will_served": f"""
-        SELECT will_fired.flow_id, count(*) AS served, arg_min(got.message_id, got.at_ns) AS served_id,
-               min(got.at_ns) AS served_ns
-        FROM will_fired JOIN will_next ON will_flow = will_fired.flow_id LEFT JOIN will_after USING (flow_id)
-        LEFT JOIN will_sent USING (flow_id)
-        JOIN will_messages AS got USING (server, topic, payload_bytes)
-        WHERE got.out AND got.retain AND got.at_ns > greatest(due_ns, next.accepted_ns + {BACK_NS})
-            AND got.at_ns < least(coalesce(corrected_ns, 9223372036854775807), next.until_ns)
-            AND got.payload_crc32 = coalesce(sent.payload_crc32, got.payload_crc32)
-            AND got.payload_crc32 NOT IN (SELECT payload_crc32 FROM will_messages AS own
-                                          WHERE NOT own.out AND own.topic = got.topic)
-        GROUP BY will_fired.flow_id""",
+        WITH asked AS (
+            SELECT will_fired.*, greatest(due_ns, next.accepted_ns + {BACK_NS}) AS from_ns,
+                   least(coalesce(corrected_ns, 9223372036854775807), next.until_ns) AS until_ns,
+                   coalesce(sent.payload_crc32, -1) AS crc
+            FROM will_fired JOIN will_next ON will_flow = will_fired.flow_id LEFT JOIN will_after USING (flow_id)
+            LEFT JOIN will_sent USING (flow_id))
+        SELECT asked.flow_id, last.so_far - first.so_far + first.messages AS served, first.message_id AS served_id,
+               first.at_ns AS served_ns
+        FROM asked ASOF JOIN will_retained AS first
+            ON asked.server = first.server AND asked.topic = first.topic AND asked.payload_bytes = first.payload_bytes
+            AND asked.crc = first.crc AND from_ns < first.at_ns
+        ASOF JOIN will_retained AS last
+            ON asked.server = last.server AND asked.topic = last.topic AND asked.payload_bytes = last.payload_bytes
+            AND asked.crc = last.crc AND until_ns > last.at_ns
+        WHERE first.at_ns < until_ns""",
 }
 ROWS = """
     SELECT flow_id, make_timestamp_ns(due_ns)::TIMESTAMPTZ_NS AS ts, topic, will_retain AS retain, payload_bytes,
