@@ -19,11 +19,12 @@ from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, ahe
 from wirewitness.analyser.analysis.stored_tables import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
-from wirewitness.analyser.base.faults import CODE, told
+from wirewitness.analyser.base.faults import CODE, LimitReached, told
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
+from wirewitness.analyser.engine.facts.limits import MOST_PRODUCT_ROWS, noting
 from wirewitness.analyser.engine.facts.naming_tables import BROKERS, INFERRED_FROM, NAMED_BY, TOPICS
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage, is_made_later
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
@@ -255,7 +256,11 @@ class CaptureTables:
         self._by_stages.update(stage.makes)
         try:
             new = {name: self.views.file_of(name) for name in stage.new if name in held}
-            made = stage.run(con, {**held, **new}, self.dealer)
+            with noting(products := []):
+                made = stage.run(con, {**held, **new}, self.dealer)
+            rest = "further ones are left out"
+            limit = LimitReached(f"{MOST_PRODUCT_ROWS:,} rows")
+            self.faults += [told(limit, f"the context of {name}", rest) for name in products]
             for name, rows in made.items():
                 self.views.show(name, kept_already(rows, self.views.file_of(name)))
             for name in made:

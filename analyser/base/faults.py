@@ -33,6 +33,10 @@ _NO_SPACE = "no space for temporary files (TMPDIR says where they lie)"
 PLEASE = "please report it, with the trace that --debug shows"
 
 
+class LimitReached(Exception):
+    """A limit of our own ended something. Its text says which one."""
+
+
 def caught(error: Exception) -> str:
     """Its kind; every fault comes through here. Raised again where FAULTS says so, and where it is Ctrl-C."""
     if isinstance(error, RuntimeError) and str(error) == DUCKDB_INTERRUPTED:
@@ -81,6 +85,8 @@ def is_of_a_limit(text: str) -> bool:
 
 
 def _limit(error: Exception) -> str | None:
+    if isinstance(error, LimitReached):
+        return str(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _NO_SPACE
     kind, text = type(error).__name__, str(error)

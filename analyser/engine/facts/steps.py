@@ -7,19 +7,21 @@ once is several times what any of them needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import duckdb
 
-from wirewitness.analyser.engine.facts.topics import views
+from wirewitness.analyser.engine.facts.limits import MOST_PRODUCT_ROWS, reached
+from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.tables.queries import name_list, null_columns
 from wirewitness.analyser.tables.tables import TABLES
 
 
 class Made(NamedTuple):
     """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
+    is_product: each of many rows may meet each of many others, so that it has MOST_PRODUCT_ROWS at most.
 
     Planning the statements of a table takes longer than they do on a small capture, so most captures spare them.
     """
@@ -27,6 +29,7 @@ class Made(NamedTuple):
     asks: str
     steps: Mapping[str, str]
     rows: str
+    is_product: bool = False
 
 
 def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made], reads: Sequence[str]) -> None:
@@ -38,7 +41,8 @@ def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made
     asked = con.sql(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
     wanted = {table: made for (table, made), needed in zip(tables.items(), asked, strict=True) if needed}
     steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
-    make_tables(con, steps, {table: made.rows for table, made in wanted.items()})
+    products = {table for table, made in wanted.items() if made.is_product}
+    make_tables(con, steps, {table: made.rows for table, made in wanted.items()}, products)
     for table in missing:
         con.execute(f"DROP VIEW {table}")
     for table in tables.keys() - wanted.keys() - there:
@@ -63,11 +67,18 @@ def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: 
             con.execute(f"DROP TABLE {name}")
 
 
-def make_tables(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: Mapping[str, str]) -> None:
-    """Make the views of tables anew, each of the rows of its query over the steps."""
+def make_tables(
+    con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: Mapping[str, str], products: Collection[str] = ()
+) -> None:
+    """Make the views of tables anew, each of the rows of its query over the steps, of products the first ones."""
     with steps_made(con, steps, "; ".join(rows.values())):
         for name, query in rows.items():
+            if name in products:
+                query = f"FROM ({query}) LIMIT {MOST_PRODUCT_ROWS + 1}"
             con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
+            if name in products and has_rows(con, f"made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}"):
+                con.execute(f"DELETE FROM made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}")
+                reached(name)
     for name in rows:
         con.execute(f"DROP VIEW IF EXISTS {name}")
         con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")

@@ -25,7 +25,10 @@ _STEPS = {
             ON own.lsid = writes.lsid AND own.txn_number = writes.txn_number
         WHERE refused OR (status = 'ok' AND writes.document_ids IS NOT NULL AND latency_ms >= """
     + f"{_WAITED_LEAST_MS})",
-    "conflict_pairs": """
+    "conflict_holders": """
+        SELECT *, unnest(list_distinct(string_split(namespaces_written, ','))) AS namespace FROM mongo_transactions""",
+}
+_PAIRS = """
         SELECT writes.*, holder.lsid AS holder_lsid, holder.txn_number AS holder_txn_number,
                holder.client_address AS holder_address, holder.app_name AS holder_app_name,
                holder.driver AS holder_driver, coalesce(holder.ts_started, holder.ts) AS ts_holder_started,
@@ -33,20 +36,19 @@ _STEPS = {
                holder.exchange_id AS holder_exchange_id,
                CASE WHEN list_has_any(writes.document_ids, holder.document_ids) THEN 'document'
                     WHEN writes.document_ids IS NULL OR holder.document_ids IS NULL THEN 'collection' END AS same
-        FROM conflict_writes AS writes JOIN mongo_transactions AS holder
+        FROM conflict_writes AS writes JOIN conflict_holders AS holder
             ON holder.server_address = writes.server_address AND holder.server_port = writes.server_port
-            AND list_contains(string_split(holder.namespaces_written, ','), writes.database || '.' || writes.collection)
+            AND holder.namespace = writes.database || '.' || writes.collection
             AND holder.lsid IS DISTINCT FROM writes.lsid AND holder.ts < writes.ts_response
             AND coalesce(holder.ts_ended, holder.ts_last, holder.ts) >= CASE WHEN holder.outcome = 'open'
-                THEN holder.ts ELSE writes.since END""",
-}
+                THEN holder.ts ELSE writes.since END"""
 _ROWS = f"""
     SELECT *, CASE WHEN refused THEN 'refused' ELSE 'waited' END AS kind, latency_ms AS waited_ms
-    FROM conflict_pairs
+    FROM ({_PAIRS})
     WHERE same IS NOT NULL AND (refused OR (same = 'document' AND ts_holder_started < ts AND ts_holder_ended > ts
         AND epoch_ns(ts_response) BETWEEN epoch_ns(ts_holder_ended) - {50 * NS_PER_MS}
             AND epoch_ns(ts_holder_ended) + {_GOES_ON_MS * NS_PER_MS}))"""
-CONFLICTS = Made("EXISTS (FROM mongo_transactions)", _STEPS, _ROWS)
+CONFLICTS = Made("EXISTS (FROM mongo_transactions)", _STEPS, _ROWS, is_product=True)
 
 _APPLICATION = "client_address, app_name, driver"
 _OF_DOCUMENT = "server_address, server_port, database, collection, document_id"

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from wirewitness.analyser.engine.facts.steps import steps_made
+from wirewitness.analyser.engine.facts.limits import MOST_PRODUCT_ROWS, noting
+from wirewitness.analyser.engine.facts.steps import make_tables, steps_made
 from wirewitness.analyser.engine.facts.topics import views
+from wirewitness.analyser.tables.queries import null_columns
 
 STEPS = {
     "numbers": "FROM range(4) AS made(number)",
@@ -44,3 +46,24 @@ def test_nothing_stays_where_a_step_fails(con: duckdb.DuckDBPyConnection) -> Non
     with pytest.raises(duckdb.Error), steps_made(con, {**STEPS, "broken": "FROM nowhere"}, "FROM broken, numbers"):
         pass
     assert _tables(con) == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "products", "kept", "told"),
+    [
+        pytest.param(MOST_PRODUCT_ROWS, ["mongo_conflicts"], MOST_PRODUCT_ROWS, [], id="a product below the limit"),
+        pytest.param(
+            MOST_PRODUCT_ROWS + 1, ["mongo_conflicts"], MOST_PRODUCT_ROWS, ["mongo_conflicts"], id="one beyond it"
+        ),
+        pytest.param(MOST_PRODUCT_ROWS + 1, [], MOST_PRODUCT_ROWS + 1, [], id="no product"),
+    ],
+)
+def test_a_product_has_its_first_rows(
+    con: duckdb.DuckDBPyConnection, rows: int, products: list[str], kept: int, told: list[str]
+) -> None:
+    query = f"SELECT {null_columns('mongo_conflicts')} FROM many"
+    noted: list[str] = []
+    with noting(noted):
+        make_tables(con, {"many": f"FROM range({rows})"}, {"mongo_conflicts": query}, products)
+    assert con.execute("SELECT count(*) FROM mongo_conflicts").fetchall() == [(kept,)]
+    assert noted == told

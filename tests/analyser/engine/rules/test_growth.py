@@ -49,7 +49,7 @@ ALONE = tuple(
 KNOWN: dict[str, tuple[str, str]] = {
     # Whatever is published reaches all who want it: deliveries are the square, up to the limits in docs/limits.md.
     "add_deliveries": ("MQT130", "others"), "MQT115": ("MQT115", "others"), "MQT130": ("MQT130", "others"),
-    # Each write that waited may have waited for each transaction: so many rows are made.
+    # Each write that waited may have waited for each transaction: so many rows are made, up to MOST_PRODUCT_ROWS.
     "add_mongo_use": ("MON125", "others"), "MON125": ("MON125", "others"),
     # For each finding, of which there are 2,000 at most.
     "KAF310": ("KAF310", "others"),
