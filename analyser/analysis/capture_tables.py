@@ -256,7 +256,8 @@ class CaptureTables:
         self._by_stages.update(stage.makes)
         try:
             new = {name: self.views.file_of(name) for name in stage.new if name in held}
-            with noting(products := []):
+            products: list[str] = []
+            with noting(products):
                 made = stage.run(con, {**held, **new}, self.dealer)
             rest = "further ones are left out"
             limit = LimitReached(f"{MOST_PRODUCT_ROWS:,} rows")

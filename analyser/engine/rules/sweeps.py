@@ -1,13 +1,16 @@
 """What rules ask of many times, answered in the order of time, never row against row.
 
-In: spans with whose they are, or rows by time. Out: who else was there, in one search; the most rows within a window.
+In: spans with whose they are, rows by time, numbers by whose they are. Out: who else was there, or which row alone, in
+one search; the largest number of all but one; the most rows within a window.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from heapq import nlargest
+from math import inf
+from typing import Generic, TypeVar
 
 Row = TypeVar("Row")
 Span = tuple[int, int, Hashable]
@@ -41,6 +44,52 @@ class Spans:
         latest, owner, of_others = self._latest[place]
         end = of_others if owner == besides else latest
         return end is not None and end > after_ns
+
+
+class Lasting(Generic[Row]):
+    """Rows that each last from one time to another, or without an end. Times are Unix ns."""
+
+    def __init__(self, rows: Iterable[tuple[int, int | None, Row]]) -> None:
+        self._rows = [
+            (start, inf if until is None else until, row) for start, until, row in sorted(rows, key=lambda one: one[0])
+        ]
+        self._starts = [start for start, _, _ in self._rows]
+        self._ends = sorted(max(start, until) for start, until, _ in self._rows)
+        # Of those that began by then the place of the one that lasts longest.
+        self._longest: list[int] = []
+        for place, (_, until, _) in enumerate(self._rows):
+            longest = self._longest[-1] if self._longest else place
+            self._longest.append(place if until > self._rows[longest][1] else longest)
+
+    def only(self, first_ns: int, last_ns: int) -> Row | None:
+        """The one row that was there from `first_ns` to `last_ns`, at some time; None where none or several were."""
+        begun = bisect_right(self._starts, last_ns)
+        is_one = begun - bisect_left(self._ends, first_ns) == 1
+        return self._rows[self._longest[begun - 1]][2] if is_one else None
+
+    def newest(self, at_ns: int) -> Row | None:
+        """Of those that began by then, and end later, the one that began last; None without one."""
+        place = bisect_right(self._starts, at_ns) - 1
+        while place >= 0 and self._rows[self._longest[place]][1] > at_ns:
+            _, until, row = self._rows[place]
+            if until > at_ns:
+                return row
+            place -= 1
+        return None
+
+
+class Besides:
+    """Numbers by whose they are: the largest of all but one."""
+
+    def __init__(self, numbers: Iterable[tuple[Hashable, int]]) -> None:
+        most: dict[Hashable, int] = {}
+        for whose, number in numbers:
+            most[whose] = max(most.get(whose, number), number)
+        self._two = nlargest(2, most.items(), key=lambda one: one[1])
+
+    def most(self, whose: Hashable) -> int | None:
+        """The largest of anybody else; None without one."""
+        return next((number for owner, number in self._two if owner != whose), None)
 
 
 def most_within(rows: Sequence[Row], length_ns: float, at: Callable[[Row], int]) -> Sequence[Row]:

@@ -28,7 +28,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, ms_text, seconds_text, time_text
@@ -37,7 +38,6 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
@@ -67,18 +67,56 @@ def detect(
     until = max(ends)
     readers = {row["client_address"] for row in requests if row["operation"] == "Fetch"}
     writers = [row for row in requests if row["operation"] == "Produce" and row["requests"] >= least]
+    connections_of = _connections_of(connections)
+    began = sorted(row["ts"] for row in writers)
+    going_on = _GoingOn(writers, until)
     for row in writers:
         if row["client_address"] in readers or row["errors"] or not _is_steady(row, steady):
             continue
         silent_ns = until - row["ts_last"]
         if silent_ns < max(gaps * row["longest_gap_ms"] * NS_PER_MS, share * (row["ts_last"] - row["ts"])):
             continue
-        compared(len(connections) + len(writers))
-        own = [one for one in connections if _who(one) == _who(row)]
-        beside = [one for one in writers if one is not row and one["ts"] < row["ts_last"]]
-        going_on = [one for one in beside if one["ts_last"] > until - silent_ns / 4]
-        if own and all(_is_open(one, row["ts_last"]) for one in own) and 2 * len(going_on) > len(beside):
-            yield _finding(_Silent(row, until, len(going_on)))
+        beside = bisect_left(began, row["ts_last"]) - (row["ts"] < row["ts_last"])
+        others = going_on.behind(row["ts_last"])
+        own = connections_of.get(_who(row))
+        if own is not None and own.are_open(row["ts_last"]) and 2 * others > beside:
+            yield _finding(_Silent(row, until, others))
+
+
+class _GoingOn:
+    """Of clients that had begun before one fell silent those that went on for three quarters of its silence."""
+
+    def __init__(self, rows: Sequence[Row], until: int) -> None:
+        # Silences that each of them is counted for begin behind the one and before the other.
+        counted = [(row["ts"], until - 4 * (until - row["ts_last"])) for row in rows]
+        self._since = sorted(since for since, before in counted if since < before)
+        self._before = sorted(before for since, before in counted if since < before)
+
+    def behind(self, last: int) -> int:
+        """How many, of a silence that began then."""
+        return bisect_left(self._since, last) - bisect_right(self._before, last)
+
+
+class _Connections(NamedTuple):
+    """Of one client. closed: when the last one that ended did."""
+
+    all_answered: bool
+    closed: int | None
+
+    def are_open(self, last: int) -> bool:
+        """Nothing is due on any of them, and what closed before the last batch was another one."""
+        return self.all_answered and (self.closed is None or self.closed < last)
+
+
+def _connections_of(rows: Sequence[Row]) -> dict[tuple[str | None, str | None], _Connections]:
+    """By client. A request log shows no ends, and no ACKs either."""
+    found: dict[tuple[str | None, str | None], _Connections] = {}
+    for row in rows:
+        is_answered = row["acked_by_server"] is not None and not (row["unanswered"] or row["throttled"])
+        own = found.get(_who(row), _Connections(all_answered=True, closed=None))
+        closed = max((one for one in (own.closed, row["ts_closed"]) if one is not None), default=None)
+        found[_who(row)] = _Connections(own.all_answered and is_answered, closed)
+    return found
 
 
 def _who(row: Row) -> tuple[str | None, str | None]:
@@ -91,13 +129,6 @@ def _mean_ms(row: Row) -> float:
 
 def _is_steady(row: Row, steady: float) -> bool:
     return row["longest_gap_ms"] is not None and row["longest_gap_ms"] <= steady * _mean_ms(row)
-
-
-def _is_open(row: Row, last: int) -> bool:
-    """Nothing is due on it, and what closed before the last batch was another one. A request log shows no ends, and no
-    ACKs either."""
-    closed_after = row["ts_closed"] is not None and row["ts_closed"] >= last
-    return row["acked_by_server"] is not None and not (closed_after or row["unanswered"] or row["throttled"])
 
 
 def _finding(found: _Silent) -> Finding:

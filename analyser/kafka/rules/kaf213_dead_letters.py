@@ -28,7 +28,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of
@@ -54,23 +56,44 @@ def detect(frames: Frames, *, records_least: int = _LEAST, share: float = 0.5) -
     topics: dict[tuple[str | None, str], list[Row]] = {}
     for row in rows_of(frames[BATCHES]):
         topics.setdefault((row["client_id"], row["topic"]), []).append(row)
-    fetches = rows_of(frames[FETCHES])
+    series: dict[tuple[str | None, str | None], list[Row]] = {}
+    for row in rows_of(frames[FETCHES]):
+        series.setdefault((row["topic"], row["group_id"]), []).append(row)
+    given = {key: _Given(some) for key, some in series.items()}
     for (_, topic), rows in topics.items():
-        compared(len(fetches))
-        given = [row for row in fetches if rows[0]["ts"] <= row["ts_response"] <= rows[-1]["ts"]]
-        named = [row for row in given if topic.casefold().startswith((row["topic"] or "?").casefold())]
-        read = [row for row in (named or given) if row["topic"] != topic]
+        compared(len(given))
+        read = {key: records for key, one in given.items()
+                if (records := one.records(rows[0]["ts"], rows[-1]["ts"])) is not None}  # fmt: skip
+        named = {key: records for key, records in read.items()
+                 if topic.casefold().startswith((key[0] or "?").casefold())}  # fmt: skip
+        others = {key: records for key, records in (named or read).items() if key[0] != topic}
         dead = records_in(rows)
-        if dead >= records_least and read and dead >= share * records_in(read):
-            yield _finding(topic, rows, read, certain=bool(named))
+        if dead >= records_least and others and dead >= share * sum(others.values()):
+            yield _finding(topic, rows, others, certain=bool(named))
 
 
-def _finding(topic: str, rows: Sequence[Row], read: Sequence[Row], *, certain: bool) -> Finding:
+class _Given:
+    """Records of one topic that one group, or a client without one, was given, in the order of time."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        given = sorted((row["ts_response"], row["records_count"] or 0) for row in rows)
+        self._times = [ts for ts, _ in given]
+        self._sums = [0, *accumulate(records for _, records in given)]
+
+    def records(self, first: int, last: int) -> int | None:
+        """How many between these times; None where nothing came, not even an empty answer."""
+        begin, end = bisect_left(self._times, first), bisect_right(self._times, last)
+        return self._sums[end] - self._sums[begin] if begin < end else None
+
+
+def _finding(
+    topic: str, rows: Sequence[Row], read: Mapping[tuple[str | None, str | None], int], *, certain: bool
+) -> Finding:
     first, last = rows[0], rows[-1]
-    dead, given = records_in(rows), records_in(read)
+    dead, given = records_in(rows), sum(read.values())
     name = printable(topic, 120)
-    sources = sorted({printable(row["topic"] or "?", 120) for row in read})
-    groups = sorted({row["group_id"] for row in read if row["group_id"]})
+    sources = sorted({printable(source or "?", 120) for source, _ in read})
+    groups = sorted({group for _, group in read if group})
     of = f" for {names_text([f'the group {printable(group, 120)}' for group in groups], 2)}" if groups else ""
     return RULE.finding(
         confidence="high" if certain else "medium",

@@ -39,8 +39,8 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Lasting
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
 
@@ -64,7 +64,7 @@ class _World(NamedTuple):
     connections: Mapping[str, Row]
     ways: Mapping[tuple[object, str], float]
     servers: Mapping[int, str]
-    terms: Mapping[tuple[object, object], Sequence[Row]]
+    terms: Mapping[tuple[object, object], Lasting[Row]]
 
 
 def detect(frames: Frames, *, fetches: int = 20, far_ms: float = 10.0, ratio: float = 10.0) -> Iterator[Finding]:
@@ -100,17 +100,21 @@ def _world(frames: Frames) -> _World:
     terms: dict[tuple[object, object], list[Row]] = {}
     for row in rows_of(frames[LEADERS]):
         terms.setdefault((row["topic"], row["partition"]), []).append(row)
-    return _World(connections, ways, servers, terms)
+    return _World(
+        connections,
+        ways,
+        servers,
+        {place: Lasting((one["ts"], one["ts_until"], one) for one in own) for place, own in terms.items()},
+    )
 
 
 def _far(row: Row, server: str, way_ms: float, world: _World) -> _Far | None:
     """The nearest other broker that had the partition all the time; None where none is known."""
-    every = world.terms.get((row["topic"], row["partition"]), ())
-    compared(len(every))
-    terms = [one for one in every if one["ts"] <= row["ts_last"] and (one["ts_until"] or row["ts_last"]) >= row["ts"]]
-    if len(terms) != 1:
+    every = world.terms.get((row["topic"], row["partition"]))
+    term = every.only(row["ts"], row["ts_last"]) if every else None
+    if term is None:
         return None
-    leader, isr = terms[0]["leader_id"], terms[0]["isr"] or []
+    leader, isr = term["leader_id"], term["isr"] or []
     named = {node: world.servers.get(node) for node in {leader, *isr}}
     if server not in world.servers.values():
         return None

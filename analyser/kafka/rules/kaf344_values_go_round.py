@@ -124,12 +124,13 @@ def _joined(rings: Sequence[_Ring], of_topic: dict[_Topic, _Ring]) -> _Ring:
 def _finding(ring: Sequence[Row]) -> Finding:
     first = min(ring, key=lambda row: row["ts"])
     until = max(row["ts_last"] for row in ring)
-    topics = list(dict.fromkeys(_topic(row, ring) for row in ring))
+    several = len({row["cluster_id"] for row in ring}) > 1
+    topics = list(dict.fromkeys(_topic(row, several) for row in ring))
     clients = {(row["client_address"], row["client_id"]): row for row in ring}
     rounds = max(row["rounds_most"] for row in ring)
     values = max(row["values_count"] for row in ring)
     copied = [
-        f"{client_text(row)} from {printable(str(row['from_topic']), 120)} to {_topic(row, ring)}" for row in ring
+        f"{client_text(row)} from {printable(str(row['from_topic']), 120)} to {_topic(row, several)}" for row in ring
     ]
     alone = len(topics) == 1
     what = (
@@ -168,10 +169,9 @@ def _finding(ring: Sequence[Row]) -> Finding:
     )
 
 
-def _topic(row: Row, ring: Sequence[Row]) -> str:
-    """The topic that a row writes to; with its cluster where the ring has several."""
+def _topic(row: Row, several: bool) -> str:
+    """The topic that a row writes to; with its cluster where there are several."""
     name = printable(str(row["topic"]), 120)
-    several = len({one["cluster_id"] for one in ring}) > 1
     return f"{name} of cluster {printable(str(row['cluster_id']), 40)}" if several else name
 
 

@@ -30,8 +30,8 @@ References
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -69,7 +69,7 @@ class _Overlap(NamedTuple):
 def detect(frames: Frames, *, least: int = 5, share: float = 0.2, back: float = 0.8) -> Iterator[Finding]:
     """At most one finding for this collection."""
     takes: dict[int, list[Row]] = {}
-    writes: dict[int, list[Row]] = {}
+    writes: dict[tuple[int, tuple[object, ...]], list[Row]] = {}
     sweeps: list[Row] = []
     for row in rows_of(frames["mongo_commands"]):
         if row["command"] in TAKES:
@@ -78,11 +78,10 @@ def detect(frames: Frames, *, least: int = 5, share: float = 0.2, back: float = 
             sweeps.append(row)
         else:
             for document in row["document_ids"]:
-                writes.setdefault(int(document), []).append(row)
+                writes.setdefault((int(document), client_of(row)), []).append(row)
+    works = {one: _Work(own) for one, own in writes.items()}
     found = [
-        one
-        for document, own in takes.items()
-        if len(own) > 1 and (one := _overlap(own, writes.get(document, []))) is not None
+        one for document, own in takes.items() if len(own) > 1 and (one := _overlap(document, own, works)) is not None
     ]
     if len(found) >= least and len(found) >= share * len(takes):
         yield _finding(found, len(takes), _putters(found, [row for row in sweeps if _wrote(row)], back), sweeps)
@@ -92,18 +91,38 @@ def _wrote(row: Row) -> bool:
     return bool(row["n_modified"] if row["command"] == "update" else row["n"])
 
 
-def _overlap(takes: Sequence[Row], writes: Sequence[Row]) -> _Overlap | None:
+class _Work:
+    """Writes of one client to one document, in the order of time."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._times = [row["ts"] for row in rows]
+        # From how many of them on no two are of one shape.
+        self._different = 0
+        seen: dict[object, int] = {}
+        for place, row in enumerate(rows):
+            self._different = max(self._different, seen.get(row["shape_id"], 0))
+            seen[row["shape_id"]] = place + 1
+
+    def after(self, ts: int) -> tuple[Row | None, bool]:
+        """The first one after that, and whether two of one shape came."""
+        place = bisect_right(self._times, ts)
+        return (self._rows[place] if place < len(self._rows) else None), place < self._different
+
+
+_NO_WORK = _Work(())
+
+
+def _overlap(
+    document: int, takes: Sequence[Row], works: Mapping[tuple[int, tuple[object, ...]], _Work]
+) -> _Overlap | None:
     """The first time that a document was given to another one while the one before was at work."""
     for taken, again in pairwise(takes):
-        compared(len(writes))
-        own = [row for row in writes if client_of(row) == client_of(taken) and row["ts"] > taken["ts"]]
-        if taken["shape_id"] != again["shape_id"] or not own or own[0]["ts"] <= again["ts_response"]:
+        done, is_again = works.get((document, client_of(taken)), _NO_WORK).after(taken["ts"])
+        if taken["shape_id"] != again["shape_id"] or done is None or done["ts"] <= again["ts_response"]:
             continue
-        if client_of(taken) != client_of(again):
-            return _Overlap(taken, again, own[0])
-        shapes = Counter(row["shape_id"] for row in own)
-        if not asks_by_id(taken) and max(shapes.values()) > 1:
-            return _Overlap(taken, again, own[0])
+        if client_of(taken) != client_of(again) or (is_again and not asks_by_id(taken)):
+            return _Overlap(taken, again, done)
     return None
 
 
@@ -111,6 +130,7 @@ def _putters(found: Sequence[_Overlap], sweeps: Sequence[Row], back: float) -> l
     """What changed documents of the collection between both takes: commands of the one client that did so mostly."""
     by_client: dict[tuple[object, ...], tuple[set[int], list[Row]]] = {}
     for number, one in enumerate(found):
+        compared(len(sweeps))
         for row in sweeps:
             if one.taken["ts_response"] <= row["ts"] and row["ts_response"] <= one.again["ts_response"]:
                 times, rows = by_client.setdefault(client_of(row), (set(), []))

@@ -40,7 +40,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Severity
@@ -79,12 +79,20 @@ def detect(frames: Frames, *, messages_least: int = 5, likes_least: int = 3, rat
         elif _turned_kind(row) and min(_around(row)) >= messages_least:
             yield _other_kind(row, likes_least)
     steady = {row["client_id"] for row in rows if row["began_gap_ms"] is not None and not _is_faster(row, _STEADY)}
+    kept: dict[str, set[str]] = {}
+    changed: dict[str, set[str]] = {}
     for row in rows:
-        likes = {one["client_id"] for one in rows if one["shape"] == row["shape"]} & steady - {row["client_id"]}
-        changed = {one["client_id"] for one in rows if one["shape"] == row["shape"] and _is_faster(one, _STEADY)}
-        others, alike = len(steady - {row["client_id"]}), len(likes) >= max(likes_least, 2 * len(changed))
+        if row["client_id"] in steady:
+            kept.setdefault(row["shape"], set()).add(row["client_id"])
+        if _is_faster(row, _STEADY):
+            changed.setdefault(row["shape"], set()).add(row["client_id"])
+    in_all = sum(map(_each_second, rows))
+    for row in rows:
+        likes, own = kept.get(row["shape"], set()), row["client_id"] in steady
+        alike = len(likes) - own >= max(likes_least, 2 * len(changed.get(row["shape"], ())))
+        others = len(steady) - own
         if others >= _PEERS and _is_faster(row, rate / 2 if alike else rate):
-            yield _rate(row, rows, others, alike=alike)
+            yield _rate(row, in_all, others, alike=alike)
 
 
 def _is_apart(row: Row, likes_least: int) -> bool:
@@ -254,14 +262,14 @@ def _other_kind(row: Row, likes_least: int) -> Finding:
     )
 
 
-def _rate(row: Row, rows: Sequence[Row], steady: int, *, alike: bool) -> Finding:
+def _each_second(row: Row) -> float:
+    gap = row["ended_gap_ms"] or row["gap_ms"]
+    return 1000 / gap if gap else 0.0
+
+
+def _rate(row: Row, in_all: float, steady: int, *, alike: bool) -> Finding:
     topic = printable(row["topic"], 80)
-
-    def each_second(one: Row) -> float:
-        gap = one["ended_gap_ms"] or one["gap_ms"]
-        return 1000 / gap if gap else 0.0
-
-    share = each_second(row) / max(sum(each_second(one) for one in rows), 1e-9)
+    share = _each_second(row) / max(in_all, 1e-9)
     at_once = row["between_gaps"] is not None and row["between_gaps"] <= _BETWEEN
     return _finding(
         "rate",

@@ -30,7 +30,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Severity
@@ -40,6 +41,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Besides
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 CONTENTS = "mqtt_publisher_contents"
@@ -62,27 +64,46 @@ def detect(
     for row in rows_of(frames[CONTENTS]):
         shapes.setdefault(row["shape"], []).append(row)
     for rows in shapes.values():
+        every = _Alike(rows, messages_least)
         for row in rows:
-            likes = [one for one in rows if one["client_id"] != row["client_id"]]
-            if len({one["client_id"] for one in likes}) < likes_least:
-                continue
-            if _is_stuck(row, likes, run_least, messages_least):
+            if len(every.rows_of) - 1 < likes_least:
+                break
+            likes = len(rows) - every.rows_of[row["client_id"]]
+            if _is_stuck(row, every, run_least, messages_least):
                 yield _stuck(row, likes)
-            if _is_resized(row, likes, messages_least, bytes_least):
+            if _is_resized(row, every, messages_least, bytes_least):
                 yield _resized(row, likes, is_sure=_turned_by(row) >= sure_bytes)
 
 
-def _is_stuck(row: Row, likes: list[Row], run_least: int, messages_least: int) -> bool:
+class _Alike:
+    """Clients and topics of one shape. What is asked is of all but one client, of which there are others.
+
+    rows_of: so many each client has. repeats: whether some payload came twice, or too few are there to say. until and
+    ends: when their last messages came, the latest and the earliest (below 0). spread: of their sizes.
+    """
+
+    def __init__(self, rows: Sequence[Row], messages_least: int) -> None:
+        self.rows_of = Counter(row["client_id"] for row in rows)
+        self.repeats = Besides(
+            (row["client_id"], not row["contents"] == row["messages"] >= messages_least) for row in rows
+        )
+        self.until = Besides((row["client_id"], row["ts_last"]) for row in rows)
+        self.ends = Besides((row["client_id"], -row["ts_last"]) for row in rows)
+        self.spread = Besides((row["client_id"], row["spread"]) for row in rows)
+
+
+def _is_stuck(row: Row, every: _Alike, run_least: int, messages_least: int) -> bool:
     """It repeats one payload, and nothing else of its kind ever came twice."""
     before = row["messages"] - row["last_run"]
     if row["last_run"] < run_least or before < messages_least or row["contents"] != before + 1:
         return False
-    return all(
-        one["contents"] == one["messages"] >= messages_least and one["ts_last"] > row["ts_run"] for one in likes
-    ) and any(one["ts_last"] - row["ts_run"] >= (row["ts_last"] - row["ts_run"]) / 2 for one in likes)
+    client, run = row["client_id"], row["ts_run"]
+    if every.repeats.most(client) or -(every.ends.most(client) or 0) <= run:
+        return False
+    return bool((every.until.most(client) or 0) - run >= (row["ts_last"] - run) / 2)
 
 
-def _is_resized(row: Row, likes: list[Row], messages_least: int, bytes_least: int) -> bool:
+def _is_resized(row: Row, every: _Alike, messages_least: int, bytes_least: int) -> bool:
     """Its sizes turned by more than they, and those of its likes, differ otherwise."""
     if any(row[one] is None for one in _TURN):
         return False
@@ -91,7 +112,7 @@ def _is_resized(row: Row, likes: list[Row], messages_least: int, bytes_least: in
     spread = max(
         row["most_before"] - row["least_before"],
         row["most_since"] - row["least_since"],
-        *(one["spread"] for one in likes),
+        every.spread.most(row["client_id"]) or 0,
     )
     return bool(_turned_by(row) >= max(bytes_least, _WIDER * spread))
 
@@ -101,7 +122,7 @@ def _turned_by(row: Row) -> int:
     return int(max(row["least_since"] - row["most_before"], row["least_before"] - row["most_since"]))
 
 
-def _stuck(row: Row, likes: list[Row]) -> Finding:
+def _stuck(row: Row, likes: int) -> Finding:
     topic, before = printable(row["topic"], 80), row["messages"] - row["last_run"]
     return _finding(
         "same",
@@ -111,14 +132,14 @@ def _stuck(row: Row, likes: list[Row]) -> Finding:
         f"{sentence_start(client_text(row))} published {count(row['messages'], 'message')} on {topic} at "
         f"{server_text(row)}; since {moment_text(row['ts_run'])} the last {row['last_run']:,} have the same payload, "
         f"for {seconds_text(row['ts_last'] - row['ts_run'])}. No two of the {before:,} before were alike, nor any of "
-        f"{count(len(likes), 'other client')} like it, which went on.",
+        f"{count(likes, 'other client')} like it, which went on.",
         "Look at what this client reads from: a cache, a queue or a sensor that gives the last value again.",
         since=row["ts_run"],
         at=row["run_message_id"],
     )
 
 
-def _resized(row: Row, likes: list[Row], *, is_sure: bool) -> Finding:
+def _resized(row: Row, likes: int, *, is_sure: bool) -> Finding:
     topic = printable(row["topic"], 80)
     shorter = row["least_before"] > row["most_since"]
     size, since = "shorter" if shorter else "longer", row["messages"] - row["before_turn"]
@@ -135,7 +156,7 @@ def _resized(row: Row, likes: list[Row], *, is_sure: bool) -> Finding:
         f"{client_title(row)} publishes {size} payloads on {short(row['topic'])} since it came back",
         f"{sentence_start(client_text(row))} published {count(row['before_turn'], 'message')} on {topic} at "
         f"{server_text(row)} with payloads of {_sizes(row, 'before')}, and {since:,} with {_sizes(row, 'since')} since "
-        f"its new connection at {moment_text(row['ts_turned'])}. Payloads of {count(len(likes), 'other client')} like "
+        f"its new connection at {moment_text(row['ts_turned'])}. Payloads of {count(likes, 'other client')} like "
         "it did not change so.",
         step,
         since=row["ts_turned"],
@@ -152,7 +173,7 @@ def _sizes(row: Row, when: str) -> str:
 def _finding(
     kind: str,
     row: Row,
-    likes: list[Row],
+    likes: int,
     title: str,
     sentence: str,
     next_step: str,
@@ -177,7 +198,7 @@ def _finding(
             "published": row["messages"],
             "repeated": row["last_run"],
             **({"records_again": row["last_run"]} if kind == "same" else {"breaches": row["messages"]}),
-            "likes": len(likes),
+            "likes": likes,
             "lasted_s": round((row["ts_last"] - since) / NS_PER_S, 3),
             "topics": [topic],
             "where": topic,

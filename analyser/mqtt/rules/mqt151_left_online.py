@@ -43,6 +43,7 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Lasting
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 WITH_WILL = 0x04
@@ -66,7 +67,8 @@ def detect(frames: Frames, *, served_least: int = 1) -> Iterator[Finding]:
     for row in connections:
         same.setdefault(("client", row["client_id"]), []).append(row)
         same.setdefault(("topic", row["will_topic"]), []).append(row)
-    left = [(row, step) for row in connections[:MOST_LEFT] if (step := _last_word(row, steps)) is not None]
+    stood = {topic: Lasting((one["ts"], one["ts_until"], one) for one in own) for topic, own in steps.items()}
+    left = [(row, step) for row in connections[:MOST_LEFT] if (step := _last_word(row, stood)) is not None]
     said = [row["will_topic"] for row, step in left if step["payload_bytes"] == row["will_payload_bytes"]]
     for row, step in left:
         if step["payload_bytes"] == row["will_payload_bytes"]:
@@ -84,20 +86,17 @@ def detect(frames: Frames, *, served_least: int = 1) -> Iterator[Finding]:
             yield _finding(row, step, served, len(peers))
 
 
-def _last_word(row: Row, steps: dict[str, list[Row]]) -> Row | None:
+def _last_word(row: Row, steps: dict[str, Lasting[Row]]) -> Row | None:
     """The client's own retained message that stood on its will topic when it took its leave."""
     if row["will_topic"] is None or not row["will_retain"]:
         return None
     ended = _ended(row)
     if ended is None or row["gap_bytes"] != 0:
         return None
-    stood = [
-        step for step in steps.get(row["will_topic"], ())
-        if step["ts"] <= ended and (step["ts_until"] is None or step["ts_until"] > ended)
-    ]  # fmt: skip
-    if not stood or stood[-1]["set_by"] != "publish" or stood[-1]["client_id"] != row["client_id"]:
+    stood = steps[row["will_topic"]].newest(ended) if row["will_topic"] in steps else None
+    if stood is None or stood["set_by"] != "publish" or stood["client_id"] != row["client_id"]:
         return None
-    return stood[-1] if (stood[-1]["ts_last"] or 0) >= row["ts"] else None
+    return stood if (stood["ts_last"] or 0) >= row["ts"] else None
 
 
 def _discards_will(row: Row) -> bool:

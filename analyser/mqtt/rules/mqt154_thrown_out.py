@@ -72,8 +72,9 @@ def detect(
         caused, all_ends = Counter(one.old["client_id"] for one in found), Counter(row["client_id"] for row, _ in ends)
         victims = {name for name, n in caused.items() if n >= ends_least and n >= share * all_ends[name]}
         found = [one for one in found if one.old["client_id"] in victims]
+        shared = _Shared(accepted)
         for together in _sets(found):
-            yield _finding(together, accepted)
+            yield _finding(together, shared)
 
 
 def _ended_by_server(row: Row) -> int | None:
@@ -111,7 +112,34 @@ def _sets(found: Sequence[_ThrownOut]) -> list[list[_ThrownOut]]:
     return [*sets.values()]
 
 
-def _finding(found: Sequence[_ThrownOut], accepted: Sequence[Row]) -> Finding:
+class _Shared:
+    """User names and addresses of the clients of a server."""
+
+    def __init__(self, accepted: Sequence[Row]) -> None:
+        self._clients = {row["client_id"] for row in accepted}
+        self._values: dict[tuple[str, str], set[str | None]] = {}
+        self._holders: dict[tuple[str, str | None], set[str]] = {}
+        for row in accepted:
+            for column in _WORDS:
+                self._values.setdefault((column, row["client_id"]), set()).add(row[column])
+                self._holders.setdefault((column, row[column]), set()).add(row["client_id"])
+
+    def by(self, clients: Sequence[Row]) -> str:
+        """What these clients share and no other client of the server has."""
+        own = {row["client_id"] for row in clients}
+        only = ", and no other client there has it" if len(self._clients) > len(own & self._clients) else ""
+        for column, text in _WORDS.items():
+            values = set().union(*(self._values.get((column, one), ()) for one in own))
+            value = values.pop() if len(values) == 1 else None
+            if value is not None and len(held := self._holders[column, value]) <= len(own) and held <= own:
+                return f" All of them have {text.format(printable(value, 60))}{only}."
+        return ""
+
+
+_WORDS = {"user_name": "the user name {}", "client_address": "the address {}"}
+
+
+def _finding(found: Sequence[_ThrownOut], shared: _Shared) -> Finding:
     last_of = {row["client_id"]: row for one in found for row in (one.old, one.new)}
     clients = [last_of[name] for name in sorted(last_of)]
     thrown, server = Counter(one.old["client_id"] for one in found), server_text(clients[0])
@@ -127,7 +155,7 @@ def _finding(found: Sequence[_ThrownOut], accepted: Sequence[Row]) -> Finding:
         sentence=(
             f"Clients with different ids end each other's connections at {server}: {shown}. "
             f"{times(len(found)).capitalize()} the server closed a connection of one within {ms_text(took)} of the "
-            f"CONNECT of another, {period_text(found[0].new['ts'], found[-1].ended)}.{_in_common(clients, accepted)}"
+            f"CONNECT of another, {period_text(found[0].new['ts'], found[-1].ended)}.{shared.by(clients)}"
         ),
         next_step=(
             "Look at what the server takes for the identity of a client, or counts connections by: the user name, the "
@@ -146,19 +174,6 @@ def _finding(found: Sequence[_ThrownOut], accepted: Sequence[Row]) -> Finding:
             "clients": [client_numbers(row, thrown_out=thrown[row["client_id"]]) for row in clients],
         },
     )  # fmt: skip
-
-
-def _in_common(clients: Sequence[Row], accepted: Sequence[Row]) -> str:
-    """What these clients share and no other client of the server has."""
-    own = {row["client_id"] for row in clients}
-    words = {"user_name": "the user name {}", "client_address": "the address {}"}
-    for column, text in words.items():
-        values = {row[column] for row in accepted if row["client_id"] in own}
-        others = {row[column] for row in accepted if row["client_id"] not in own}
-        if len(values) == 1 and None not in values and not values & others:
-            only = ", and no other client there has it" if others else ""
-            return f" All of them have {text.format(printable(values.pop(), 60))}{only}."
-    return ""
 
 
 RULE = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.analyser.engine.rules.sweeps import Spans
+from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Spans
 
 TIMES = st.integers(0, 12)
 OWNERS = st.sampled_from(["a", "b", "c", None])
@@ -19,3 +19,22 @@ def test_who_was_there_is_what_comparing_all_would_tell(
     met = {whose for start, end, whose in spans if start < before and end > after}
     assert Spans(spans).meets(after, before) == bool(met)
     assert Spans(spans).meets(after, before, besides=besides) == bool(met - {besides})
+
+
+@given(st.lists(st.tuples(TIMES, st.none() | TIMES), max_size=8), TIMES, TIMES)
+def test_which_row_was_there_is_what_asking_all_would_tell(
+    times: list[tuple[int, int | None]], first: int, last: int
+) -> None:
+    """Rows end when they began at the earliest; of those that begin at one time the last one is the newest."""
+    rows = [(start, None if end is None else max(start, end), number) for number, (start, end) in enumerate(times)]
+    first, last = min(first, last), max(first, last)
+    there = [row for start, end, row in rows if start <= last and (end is None or end >= first)]
+    assert Lasting(rows).only(first, last) == (there[0] if len(there) == 1 else None)
+    stood = [(start, row) for start, end, row in rows if start <= last and (end is None or end > last)]
+    assert Lasting(rows).newest(last) == max(stood, default=(0, None))[1]
+
+
+@given(st.lists(st.tuples(OWNERS, TIMES), max_size=12), OWNERS)
+def test_the_largest_of_all_others(numbers: list[tuple[str | None, int]], whose: str | None) -> None:
+    others = [number for owner, number in numbers if owner != whose]
+    assert Besides(numbers).most(whose) == max(others, default=None)
