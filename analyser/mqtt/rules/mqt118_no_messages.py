@@ -37,6 +37,7 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.counted_matches import count_names
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
@@ -170,13 +171,15 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
         if topic.last["ts"] > granted and topic.first["ts"] < until and topic.last["flow_id"] != wanted["flow_id"]
         and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
     ]  # fmt: skip
-    compared(len(others))
+    compared(len(topics))
     for topic in others:
+        count_names(wanted["matching_filter"], topic.last["topic"])
         if (difference := plain_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
             return topic, difference
     for topic in others:
         if topic.last["expected_deliveries"] != 0 or topic.first["ts"] == topic.last["ts"]:
             continue
+        count_names(wanted["matching_filter"], topic.last["topic"])
         if (difference := level_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
             return topic, difference
     return None

@@ -36,10 +36,9 @@ from wirewitness.analyser.base.words import names_text, printable, sentence_star
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.mqtt.rules.counted_matches import Matches
 from wirewitness.analyser.mqtt.rules.rows import MAX_NAME, client_numbers, client_text, client_title, short
-from wirewitness.dissectors.mqtt.filters import matches
 
 # First levels that servers and clouds act on themselves: Mosquitto, EMQX, AWS, Azure, Tencent, Huawei, OneNET, Baidu.
 _OF_SERVERS = frozenset((
@@ -60,12 +59,12 @@ def detect(frames: Frames, *, messages_least: int = 5) -> Iterator[Finding]:
         if _first_level(row["topic"]) not in spoken and len(topics) < MOST_TOPICS:
             topics.setdefault((row["client_id"] or row["flow_id"], row["topic"]), []).append(row)
     told: set[tuple[str, str]] = set()
+    known = Matches()
     for (client, topic), sent in topics.items():
         place = (client, _first_level(topic))
         if place in told or len(sent) < messages_least or any(row["expected_deliveries"] != 0 for row in sent):
             continue
-        compared(len(wild))
-        if past := [row for row in wild if _leaves_out(row, sent)]:
+        if past := [row for row in wild if _leaves_out(known, row, sent)]:
             told.add(place)
             yield _finding(sent, past)
 
@@ -74,13 +73,13 @@ def _first_level(name: str) -> str:
     return name.split("/", 1)[0].casefold()
 
 
-def _leaves_out(wanted: Row, sent: list[Row]) -> bool:
+def _leaves_out(known: Matches, wanted: Row, sent: list[Row]) -> bool:
     """The filter was in force for all of these messages, and matches but for the $."""
     if wanted["flow_id"] == sent[0]["flow_id"] or wanted["ts"] > sent[0]["ts"]:
         return False
     if wanted["ts_until"] is not None and wanted["ts_until"] < sent[-1]["ts"]:
         return False
-    return matches(wanted["matching_filter"], "_" + sent[0]["topic"][1:])
+    return known.match(wanted["matching_filter"], "_" + sent[0]["topic"][1:])
 
 
 def _finding(sent: list[Row], past: list[Row]) -> Finding:

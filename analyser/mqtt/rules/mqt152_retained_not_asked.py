@@ -35,10 +35,9 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.counted_matches import Matches
 from wirewitness.analyser.mqtt.rules.rows import MAX_NAME, client_numbers, client_text, client_title, short
-from wirewitness.dissectors.mqtt.filters import matches
 
 DO_NOT_SEND = 2
 MOST_TOPICS, MOST_FILTERS = 2000, 100
@@ -54,27 +53,27 @@ def detect(frames: Frames, *, starts_least: int = 3) -> Iterator[Finding]:
     for row in rows_of(frames["mqtt_active_subscriptions"]):
         by_filter.setdefault(row["matching_filter"], {}).setdefault(row["client_id"], []).append(row)
     retained = rows_of(frames["mqtt_retained"])[:MOST_TOPICS]
+    known = Matches()
     for wanted, clients in list(by_filter.items())[:MOST_FILTERS]:
-        compared(len(retained))
-        kept = [row for row in retained if matches(wanted, row["topic"])]
-        served = [rows for rows in clients.values() if _is_served(wanted, rows, got)]
+        kept = [row for row in retained if known.match(wanted, row["topic"])]
+        served = [rows for rows in clients.values() if _is_served(known, wanted, rows, got)]
         for rows in clients.values():
             starts = {row["flow_id"] for row in rows}
             if len(starts) < starts_least or not served or not starts <= clean:
                 continue
-            if all(_had_state(row, kept) for row in rows) and not _any_got(wanted, rows, got):
+            if all(_had_state(row, kept) for row in rows) and not _any_got(known, wanted, rows, got):
                 yield _finding(rows, served[0][0], kept)
 
 
-def _is_served(wanted: str, rows: Sequence[Row], got: dict[str, list[Row]]) -> bool:
+def _is_served(known: Matches, wanted: str, rows: Sequence[Row], got: dict[str, list[Row]]) -> bool:
     """A client that asks otherwise got what is retained."""
     return all(row["retain_handling"] != DO_NOT_SEND for row in rows) and any(
-        one["retain"] and matches(wanted, one["topic"]) for row in rows for one in got.get(row["flow_id"], ())
+        one["retain"] and known.match(wanted, one["topic"]) for row in rows for one in got.get(row["flow_id"], ())
     )
 
 
-def _any_got(wanted: str, rows: Sequence[Row], got: dict[str, list[Row]]) -> bool:
-    return any(matches(wanted, one["topic"]) for row in rows for one in got.get(row["flow_id"], ()))
+def _any_got(known: Matches, wanted: str, rows: Sequence[Row], got: dict[str, list[Row]]) -> bool:
+    return any(known.match(wanted, one["topic"]) for row in rows for one in got.get(row["flow_id"], ()))
 
 
 def _had_state(row: Row, kept: Sequence[Row]) -> bool:

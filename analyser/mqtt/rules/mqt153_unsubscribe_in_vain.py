@@ -35,13 +35,10 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of_ids
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.mqtt.rules.counted_matches import Matches
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
-from wirewitness.dissectors.mqtt.filters import matches
 
-# What matching a filter costs in comparisons of numbers, with so many more for each character.
-_LEAST_COST, _CHARACTERS_OF_ONE = 20, 16
 ASKED, HELD, PUBLISHED = "mqtt_subscriptions", "mqtt_active_subscriptions", "mqtt_publishes"
 
 
@@ -54,38 +51,24 @@ def detect(frames: Frames, *, least: int = 5) -> Iterator[Finding]:
     for row in rows_of(frames[PUBLISHED]):
         sent.setdefault(row["flow_id"], []).append(row)
     held = [one for one in rows_of(frames[HELD]) if one["ts_until"] is None]
-    match = _Matches()
+    known = Matches()
     for (flow_id, _), own in asked.items():
         first = own[0]
         later = [row for row in sent.get(flow_id, ()) if row["ts"] > first["ts_response"]]
         before = [one for one in held if one["ts"] < first["ts"]]
-        compared(len(before) * len(later))
         for one in before:
             came = [
                 row for row in later
-                if match.goes_on(row["topic"], one["matching_filter"], first["matching_filter"])
+                if _goes_on(known, row["topic"], one["matching_filter"], first["matching_filter"])
             ]  # fmt: skip
             if len(came) >= least:
                 yield _finding(own, one, came)
                 break
 
 
-class _Matches:
-    """Which filters match which topics: each pair is looked at once, and counts by the length of its names."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], bool] = {}
-
-    def goes_on(self, topic: str, held: str, wanted: str) -> bool:
-        """A message of the subscription, which the client takes for given up."""
-        return self._match(held, topic) and (_plain(held) == _plain(wanted) or self._match(wanted, topic))
-
-    def _match(self, topic_filter: str, topic: str) -> bool:
-        found = self._known.get((topic_filter, topic))
-        if found is None:
-            compared(_LEAST_COST + (len(topic_filter) + len(topic)) // _CHARACTERS_OF_ONE)
-            found = self._known[topic_filter, topic] = matches(topic_filter, topic)
-        return found
+def _goes_on(known: Matches, topic: str, held: str, wanted: str) -> bool:
+    """A message of the subscription, which the client takes for given up."""
+    return known.match(held, topic) and (_plain(held) == _plain(wanted) or known.match(wanted, topic))
 
 
 def _plain(name: str) -> str:
