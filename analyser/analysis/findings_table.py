@@ -2,7 +2,7 @@
 
 Tables come in turns: first those that stages up to that of commits read, then what each of these makes, all others that
 stand for themselves, and what each other stage makes; one process makes only those that a rule wants whose signs are
-there (`Rule.signs`). With helpers that decoded, rules whose tables are there run while the next ones are made
+there (`signs_of`). With helpers that decoded, rules whose tables are there run while the next ones are made
 (`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
 """
 
@@ -25,7 +25,7 @@ from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES
 from wirewitness.analyser.engine.rules.failures import failure_of
 from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
 from wirewitness.analyser.engine.rules.partition_sql import families, tables_named
-from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
+from wirewitness.analyser.engine.rules.requested_codes import asked, signs_of, with_signs
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import Failure, run
 from wirewitness.analyser.tables.tables import TABLES
@@ -103,7 +103,7 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     filled = {*filter(tables.may_have_rows, every)}
     about = rules_about({*protocols, *(TABLES[name].protocol for name in filled)})
     rules = [one for one in asked(about, filled, protocols) if one.needs <= {*tables.names}]
-    of_signs = filled & {name for one in rules for name in one.signs}
+    of_signs = filled & {name for one in rules for name in signs_of(one)}
     for name in every:
         if name in of_signs:
             tables.ensure(name)

@@ -5,10 +5,12 @@ In: the names of tables that have rows, and the protocols of flows. Out: rules; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
+from wirewitness.analyser.engine.rules.rule import AnyRow, Rule
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -28,17 +30,31 @@ def asked(rules: Iterable[Rule], filled: Collection[str], protocols: Collection[
     return [one for one in rules if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
 
 
+def signs_of(rule: Rule) -> Mapping[str, str]:
+    """Its signs: those declared, or the row by which it suspects, where no stage makes that table.
+
+    Keys and times are left alone: rules have them in another form than tables.
+    """
+    one = rule.suspects
+    if rule.signs or not isinstance(one, AnyRow) or one.table in STAGE_OF or one.condition == "true":
+        return rule.signs
+    words = {*re.findall(r"\w+", one.condition)}
+    times = {column.name for column in TABLES[one.table].columns if column.kind == "time"}
+    return {} if words & {*times, *rule.partition_by, "SELECT"} else {one.table: f"bool_or({one.condition})"}
+
+
 def with_signs(con: duckdb.DuckDBPyConnection, rules: Sequence[Rule], there: Collection[str]) -> list[Rule]:
     """Those that have any of their signs in the views of the tables that are there, or declare none."""
     asked: dict[str, list[str]] = {}
-    for one in rules:
-        for table in one.signs.keys() & {*there}:
-            asked.setdefault(table, []).append(one.signs[table])
+    signs = {one.code: signs_of(one) for one in rules}
+    for own in signs.values():
+        for table in own.keys() & {*there}:
+            asked.setdefault(table, []).append(own[table])
     seen: set[tuple[str, str]] = set()
     for table, conditions in asked.items():
         (told,) = con.execute(f"SELECT {', '.join(conditions)} FROM {quoted(table)}").fetchall()
         seen |= {(table, condition) for condition, is_so in zip(conditions, told, strict=True) if is_so}
-    return [one for one in rules if not one.signs or not seen.isdisjoint(one.signs.items())]
+    return [one for one in rules if not signs[one.code] or not seen.isdisjoint(signs[one.code].items())]
 
 
 def protocol_of(rule: Rule) -> str | None:

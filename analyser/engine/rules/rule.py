@@ -52,7 +52,8 @@ class Rule:
         partitions that it names are looked at. It must name every partition that could give a finding with the default
         thresholds.
     signs: table, of those that no stage makes -> SQL aggregate of its rows, without subqueries. Where none of them is
-        true the rule could find nothing: it is not asked, and facts that nobody else reads are not made.
+        true the rule could find nothing: it is not asked, and facts that nobody else reads are not made. Where none are
+        declared, `AnyRow` is one (`requested_codes.py`).
     """
 
     code: str

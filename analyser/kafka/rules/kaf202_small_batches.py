@@ -131,4 +131,5 @@ RULE = Rule(
         f"SELECT {', '.join(KEYS)} FROM r_{BATCHES} GROUP BY ALL "
         "HAVING count(DISTINCT exchange_id) > 500 AND count(*) * 4 > sum(records_count) * 0.5"
     ),
+    signs={"kafka_produce_batches": "count(*) > 500"},
 )

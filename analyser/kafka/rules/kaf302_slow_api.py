@@ -165,4 +165,8 @@ RULE = Rule(
         UNION
         SELECT cluster_id, server_address, server_port FROM r_exchanges
         WHERE exchange_id IN ({_LATE_FETCHES})""",
+    signs={
+        "exchanges": "bool_or(protocol = 'kafka' AND (status = 'unanswered' OR latency_ms > 500 OR latency_ms > 50 AND "
+        "awaitable IS NOT TRUE))"
+    },
 )  # fmt: skip

@@ -241,4 +241,5 @@ RULE = Rule(
     suspects=f"""
         SELECT {", ".join(KEYS)} FROM r_exchanges WHERE ts_response IS NULL OR late
         GROUP BY ALL HAVING count(DISTINCT flow_id) >= 3""",
+    signs={"exchanges": "count(*) FILTER (protocol = 'kafka' AND (ts_response IS NULL OR late)) >= 3"},
 )  # fmt: skip

@@ -247,4 +247,5 @@ RULE = Rule(
     suspects="""
         SELECT cluster_id FROM r_exchanges GROUP BY cluster_id, flow_id
         HAVING count(*) FILTER (operation = 'Produce') >= 50""",
+    signs={"exchanges": "count(*) FILTER (protocol = 'kafka' AND operation = 'Produce') >= 50"},
 )  # fmt: skip

@@ -255,4 +255,5 @@ RULE = Rule(
         "server_address, server_port, client_address, app_name, driver, CASE command WHEN 'getMore' THEN flow_id END, "
         "command, CASE command WHEN 'getMore' THEN collection ELSE shape_id END HAVING count(*) >= 20"
     ),
+    signs={"mongo_commands": "count(*) >= 20"},
 )  # fmt: skip

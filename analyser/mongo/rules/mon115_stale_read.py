@@ -172,4 +172,5 @@ RULE = Rule(
         ON asked.database = made.database AND asked.collection = made.collection AND asked.id = made.id
             AND asked.client_address = made.client_address
             AND asked.ts BETWEEN made.ts_response AND made.ts_response + {5 * NS_PER_S}""",
+    signs={"mongo_commands": "bool_or(command = 'find' AND len(document_ids) > 0) AND bool_or(command = 'insert')"},
 )

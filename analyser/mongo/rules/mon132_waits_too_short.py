@@ -168,4 +168,5 @@ RULE = Rule(
         "HAVING count(*) >= 27"
     ),
     asks=("mongo_cursors",),
+    signs={"mongo_commands": "count(*) FILTER (documents_returned = 0) >= 27"},
 )

@@ -210,4 +210,5 @@ RULE = Rule(
     },
     suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command IN {TAKES} GROUP BY {PLACE} "
     "HAVING count(*) > count(DISTINCT document_ids[1])",
+    signs={"mongo_commands": "count(*) FILTER (command IN ('findAndModify', 'findandmodify')) > 1"},
 )  # fmt: skip

@@ -167,4 +167,5 @@ RULE = Rule(
     },
     suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command IN {TAKES} AND len(document_ids) = 1 "
     f"GROUP BY {PLACE}, document_ids[1] HAVING count(*) >= 10",
+    signs={"mongo_commands": "count(*) FILTER (command IN ('findAndModify', 'findandmodify')) >= 10"},
 )

@@ -188,4 +188,5 @@ RULE = Rule(
     },
     suspects=f"SELECT {PLACE} FROM r_mongo_commands WHERE command = 'insert' GROUP BY {PLACE} "
     "HAVING sum(len(document_ids)) >= 25",
+    signs={"mongo_commands": "sum(len(document_ids)) FILTER (command = 'insert') >= 25"},
 )

@@ -186,4 +186,5 @@ RULE = Rule(
     },
     suspects=f"SELECT server_address, server_port FROM r_mongo_commands GROUP BY server_address, server_port "
     f"HAVING count(*) FILTER (command IN {_ENDS}) >= 8 AND count(*) FILTER (NOT {_IN_ONE}) >= 8",
+    signs={"mongo_commands": "count(*) FILTER (command IN ('commitTransaction', 'abortTransaction')) >= 8"},
 )

@@ -138,4 +138,5 @@ RULE = Rule(
     rows={"mongo_commands": _FULL},
     suspects=f"SELECT {', '.join(CLIENT_KEY)} FROM r_mongo_commands "
     f"GROUP BY {', '.join(CLIENT_KEY)}, shape_id, literals_id HAVING count(*) >= 20",
+    signs={"mongo_commands": "count(*) >= 20"},
 )  # fmt: skip

@@ -146,4 +146,5 @@ RULE = Rule(
     },
     suspects=f"SELECT {PLACE} FROM r_mongo_commands GROUP BY {PLACE} "
     f"HAVING count(*) FILTER (error_code = {_DUPLICATE}) >= 10 AND count(*) FILTER (command = 'find') >= 10",
+    signs={"mongo_commands": "count(*) FILTER (error_code = 11000) >= 10"},
 )

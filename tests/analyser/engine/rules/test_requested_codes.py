@@ -14,11 +14,12 @@ from tests.analyser.engine.rules.scenarios.build import Row, exchange, remark, t
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.rows import connection_from_rows
+from tests.support.shares import every, share
 from tests.support.wire import ACK, RST, SYN, Talk
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.engine.facts.topics import views
-from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
+from wirewitness.analyser.engine.rules.requested_codes import asked, signs_of, with_signs
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:
@@ -87,8 +88,17 @@ def test_repeated_lookups_are_looked_for_where_there_are_ten_of_one_api(operatio
     assert "KAF323" not in asked_times(9)
 
 
+SIGNED = [one for one in FIRES if signs_of(RULES[one.code])]
+
+
+@pytest.mark.parametrize("scenario", share(SIGNED, every(12, SIGNED)), ids=str)
+def test_what_fires_has_a_sign(scenario: Scenario) -> None:
+    rule = RULES[scenario.code]
+    assert with_signs(connection_from_rows(scenario.rows), [rule], [*scenario.rows]) == [rule]
+
+
 def test_signs_are_of_tables_that_no_stage_makes() -> None:
-    assert [rule.code for rule in RULES.values() if rule.signs.keys() & STAGE_OF.keys()] == []
+    assert [rule.code for rule in RULES.values() if signs_of(rule).keys() & STAGE_OF.keys()] == []
 
 
 def test_facts_are_made_where_a_rule_or_a_query_wants_them() -> None:
