@@ -105,11 +105,14 @@ class Stored(NamedTuple):
 def stored_by_group(frame: Frame) -> Iterator[list[Stored]]:
     """The commits of each group in the order of the broker, groups in order of their first ones. Nothing of a group in
     which the offset or the time of one is not known: what stands beside a commit tells nothing then."""
-    columns = [values(frame[name]) for name in Stored._fields]
+    columns = {name: values(frame[name]) for name in Stored._fields}
+    columns["committed_offset"] = [
+        offset if below is None else below
+        for offset, below in zip(columns["committed_offset"], columns["offset_below_0"], strict=True)
+    ]
     groups: dict[str | None, list[Stored]] = {}
-    for row in map(Stored._make, zip(*columns, strict=True)):
-        offset = row.committed_offset if row.offset_below_0 is None else row.offset_below_0
-        groups.setdefault(row.group_id, []).append(row._replace(committed_offset=offset))
+    for row in map(Stored._make, zip(*columns.values(), strict=True)):
+        groups.setdefault(row.group_id, []).append(row)
     for group in groups.values():
         if all(row.committed_offset is not None and row.ts_sent is not None for row in group):
             yield sorted(group, key=lambda row: row.step)
