@@ -7,7 +7,7 @@ once is several times what any of them needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from wirewitness.analyser.tables.tables import TABLES
 
 class Made(NamedTuple):
     """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
-    is_product: each of many rows may meet each of many others, so that it has MOST_PRODUCT_ROWS at most.
+    is_product: each of many rows may meet each of many others, so that it has MOST_PRODUCT_ROWS at most. of: the step
+    whose rows its own come of: where that has none, what else the table needs is not made.
 
     Planning the statements of a table takes longer than they do on a small capture, so most captures spare them.
     """
@@ -30,6 +31,7 @@ class Made(NamedTuple):
     steps: Mapping[str, str]
     rows: str
     is_product: bool = False
+    of: str = ""
 
 
 def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made], reads: Sequence[str]) -> None:
@@ -41,23 +43,58 @@ def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made
     asked = con.sql(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
     wanted = {table: made for (table, made), needed in zip(tables.items(), asked, strict=True) if needed}
     steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
-    products = {table for table, made in wanted.items() if made.is_product}
-    make_tables(con, steps, {table: made.rows for table, made in wanted.items()}, products)
+    needs = {table: _named(f"{made.rows} {made.of}", steps) for table, made in wanted.items()}
+
+    def is_wanted(step: str) -> bool:
+        return any(step in needs[table] for table in wanted)
+
+    def is_made(step: str) -> None:
+        for table in [table for table, made in wanted.items() if made.of == step]:
+            if not has_rows(con, step):
+                del wanted[table]
+
+    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values()), is_wanted, is_made):
+        for table, made in wanted.items():
+            _make_rows(con, table, made)
+    _show_made(con, wanted)
     for table in missing:
         con.execute(f"DROP VIEW {table}")
     for table in tables.keys() - wanted.keys() - there:
         con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
 
 
+def _named(query: str, steps: Mapping[str, str]) -> set[str]:
+    """The steps that a query reads, and those that these read."""
+    found: set[str] = set()
+    texts = [query]
+    while texts:
+        new = {*re.findall(r"\w+", texts.pop())} & steps.keys() - found
+        found |= new
+        texts += [steps[name] for name in new]
+    return found
+
+
 @contextmanager
-def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: str) -> Iterator[None]:
-    """The tables that the query reads, until the block ends. query: SELECTs over them."""
+def steps_made(
+    con: duckdb.DuckDBPyConnection,
+    steps: Mapping[str, str],
+    query: str,
+    is_wanted: Callable[[str], bool] = lambda _: True,
+    is_made: Callable[[str], None] = lambda _: None,
+) -> Iterator[None]:
+    """The tables that the query reads, until the block ends.
+
+    query: SELECTs over them. is_wanted: asked before each step; is_made: told after each.
+    """
     read = _last_readers(steps, query)
     held: list[str] = []
     try:
         for name, text in steps.items():
+            if not is_wanted(name):
+                continue
             con.execute(f"CREATE TEMP TABLE {name} AS {text}")
             held.append(name)
+            is_made(name)
             for over in [one for one in held if read[one] == name]:
                 con.execute(f"DROP TABLE {over}")
                 held.remove(over)
@@ -67,19 +104,25 @@ def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: 
             con.execute(f"DROP TABLE {name}")
 
 
-def make_tables(
-    con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: Mapping[str, str], products: Collection[str] = ()
-) -> None:
-    """Make the views of tables anew, each of the rows of its query over the steps, of products the first ones."""
+def make_tables(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: Mapping[str, str]) -> None:
+    """Make the views of tables anew, each of the rows of its query over the steps."""
     with steps_made(con, steps, "; ".join(rows.values())):
         for name, query in rows.items():
-            if name in products:
-                query = f"FROM ({query}) LIMIT {MOST_PRODUCT_ROWS + 1}"
             con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
-            if name in products and has_rows(con, f"made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}"):
-                con.execute(f"DELETE FROM made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}")
-                reached(name)
-    for name in rows:
+    _show_made(con, rows)
+
+
+def _make_rows(con: duckdb.DuckDBPyConnection, name: str, made: Made) -> None:
+    """The rows of a table, of a product the first ones."""
+    query = f"FROM ({made.rows}) LIMIT {MOST_PRODUCT_ROWS + 1}" if made.is_product else made.rows
+    con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
+    if made.is_product and has_rows(con, f"made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}"):
+        con.execute(f"DELETE FROM made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}")
+        reached(name)
+
+
+def _show_made(con: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+    for name in names:
         con.execute(f"DROP VIEW IF EXISTS {name}")
         con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
 

@@ -78,7 +78,10 @@ _ROWS = f"""
     GROUP BY sender, cluster, address, client HAVING count(*) >= {LEAST}"""
 _MADE = {
     "kafka_client_silences": Made(
-        f"(SELECT count(*) FROM exchanges WHERE protocol = 'kafka' AND {_BEATS}) > {_LEAST_BEATS}", _STEPS, _ROWS
+        f"(SELECT count(*) FROM exchanges WHERE protocol = 'kafka' AND {_BEATS}) > {_LEAST_BEATS}",
+        _STEPS,
+        _ROWS,
+        of="silent_long",
     )
 }
 

@@ -118,7 +118,10 @@ _ROWS = f"""
     GROUP BY ALL"""
 _MADE = {
     "kafka_member_pauses": Made(
-        f"EXISTS (FROM {_COMMITS}) AND EXISTS (FROM kafka_group_events WHERE {_BEATS})", _STEPS, _ROWS
+        f"EXISTS (FROM {_COMMITS}) AND EXISTS (FROM kafka_group_events WHERE {_BEATS})",
+        _STEPS,
+        _ROWS,
+        of="pause_long",
     )
 }
 

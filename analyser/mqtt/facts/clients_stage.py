@@ -34,7 +34,7 @@ from wirewitness.analyser.mqtt.facts import (
 
 MADE = {
     "mqtt_wills": Made(wills.ASKS, wills.STEPS, wills.ROWS),
-    "mqtt_dropped_filters": Made(dropped_filters.ASKS, dropped_filters.STEPS, dropped_filters.ROWS),
+    "mqtt_dropped_filters": Made(dropped_filters.ASKS, dropped_filters.STEPS, dropped_filters.ROWS, of="drop_found"),
     "mqtt_topic_rounds": Made(topic_rounds.ASKS, topic_rounds.STEPS, topic_rounds.ROWS),
     "mqtt_client_subscribes": Made(repeated_subscribes.ASKS, repeated_subscribes.STEPS, repeated_subscribes.ROWS),
     "mqtt_server_pauses": Made(server_pauses.ASKS, server_pauses.STEPS, server_pauses.ROWS),
@@ -43,12 +43,14 @@ MADE = {
     "mqtt_topic_writers": Made(topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS),
     "mqtt_workers": Made(workers.ASKS, workers.STEPS, workers.ROWS),
     "mqtt_twin_publishers": Made(twin_publishers.ASKS, twin_publishers.STEPS, twin_publishers.ROWS),
-    "mqtt_publisher_contents": Made(publisher_contents.ASKS, publisher_contents.STEPS, publisher_contents.ROWS),
+    "mqtt_publisher_contents": Made(
+        publisher_contents.ASKS, publisher_contents.STEPS, publisher_contents.ROWS, of="content_rows"
+    ),
     "mqtt_group_absences": Made(group_absences.ASKS, group_absences.STEPS, group_absences.ROWS),
     "mqtt_lone_subscribers": Made(lone_subscribers.ASKS, lone_subscribers.STEPS, lone_subscribers.ROWS),
     "mqtt_retained_back": Made(retained_back.ASKS, retained_back.STEPS, retained_back.ROWS),
     "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
-    "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS),
+    "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS, of="kept_now"),
     "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS),
     "mqtt_answers": Made(answers.ASKS, answers.STEPS, answers.ROWS),
     "mqtt_repeated_transfers": Made(repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS),
