@@ -17,7 +17,8 @@ import pytest
 
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import IMPORT_PATH, SAMPLES
-from wirewitness.analyser.base.written_files import Refused, begun, place_of, written
+from wirewitness.analyser.archive.spark.code_zip import pack_for_submit
+from wirewitness.analyser.base.written_files import Refused, begun, filled, place_of, written
 
 SAMPLE = str(SAMPLES / "mqtt_takeover_loop.pcapng")
 OTHER, US = 4321, 4322
@@ -336,3 +337,34 @@ def test_where_a_name_leads_is_what_the_system_says(tmp_path: Path) -> None:
         place = place_of(str(tmp_path / name))
         assert place.path.samefile(tmp_path / name)
         assert str(place.path) == os.path.realpath(tmp_path / name)
+
+
+def test_a_folder_is_its_users_alone_and_takes_no_place_of_others(tmp_path: Path) -> None:
+    with filled(str(tmp_path / "rows")) as folder:
+        (folder / "one").write_text("x")
+        assert not (tmp_path / "rows").exists()
+    assert mode_of(tmp_path / "rows") == 0o700
+    with pytest.raises(OSError, match="not empty"), filled(str(tmp_path / "rows")):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["rows"]
+    assert (tmp_path / "rows" / "one").read_text() == "x"
+
+
+@ROOT_ONLY
+def test_no_folder_is_made_behind_a_link_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    os.lchown(tmp_path / "link", OTHER, OTHER)
+    with pytest.raises(Refused, match="link of somebody else"), filled(str(tmp_path / "link" / "rows")):
+        pass
+    with pytest.raises(Refused, match="link of somebody else"):
+        pack_for_submit(tmp_path / "link" / "packed")
+    assert not list((tmp_path / "real").iterdir())
+
+
+def test_what_is_packed_for_spark_is_its_users_alone(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("stays")
+    (tmp_path / "wirewitness.zip").hardlink_to(tmp_path / "elsewhere")
+    for path in pack_for_submit(tmp_path):
+        assert mode_of(path) == 0o600
+    assert (tmp_path / "elsewhere").read_text() == "stays"

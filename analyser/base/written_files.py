@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wirewitness.analyser.base.private_files import new_part_name, remove_parts
+from wirewitness.analyser.base.private_files import folder_part_of, new_part_name, remove_parts
 
 _MODE = 0o600
 _MOST_LINKS = 40
@@ -45,7 +45,7 @@ class Place:
 
 def place_of(name: str) -> Place:
     """Where a name leads. Raises Refused for what is not written to; OSError, too, where a folder is not there."""
-    path = _without_links(name)
+    path = without_links(name)
     try:
         found = os.stat(name)
     except FileNotFoundError:
@@ -93,11 +93,19 @@ def written(name: str) -> Iterator[BinaryIO]:
         os.close(folder)
 
 
+@contextmanager
+def filled(name: str) -> Iterator[Path]:
+    """A new folder for this user alone. It takes the name, which nothing may have, when the block ends, and vanishes
+    when it fails. Raises Refused, OSError."""
+    with folder_part_of(without_links(name)) as folder:
+        yield folder
+
+
 def begun(name: str, *, new: bool = False) -> BinaryIO:
     """A stream without a buffer whose file has the name from now on; what had it is gone. new: nothing may have it, as
     where the name is of our own choice. Raises Refused, OSError."""
     if new:
-        folder = _folder(_without_links(os.path.dirname(name)))
+        folder = _folder(without_links(os.path.dirname(name)))
         try:
             return open(_exclusive(os.path.basename(name), folder), "wb", buffering=0)
         finally:
@@ -121,7 +129,7 @@ def begun(name: str, *, new: bool = False) -> BinaryIO:
         os.close(folder)
 
 
-def _without_links(name: str) -> Path:
+def without_links(name: str) -> Path:
     """The path with its links followed, one by one: those of this user, of root, and of whoever called sudo. Refused
     for those of others."""
     waiting = os.path.join(os.getcwd(), name).split("/")[::-1]

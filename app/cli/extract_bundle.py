@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirewitness.app.cli.output import whole_file
+from wirewitness.app.shared.failure import CallerError
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
@@ -25,11 +26,15 @@ class Asked(NamedTuple):
 @contextmanager
 def new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from wirewitness.analyser.base.private_files import TemporaryFolder, folder_part_of
+    from wirewitness.analyser.base.private_files import TemporaryFolder
+    from wirewitness.analyser.base.written_files import Refused, filled
 
     if target.suffix.lower() != ".zip":
-        with folder_part_of(target) as folder:
-            yield folder
+        try:
+            with filled(str(target)) as folder:
+                yield folder
+        except Refused as error:
+            raise CallerError(f"{target}: {error.strerror}") from error
         return
     with TemporaryFolder() as folder:
         yield Path(folder)
@@ -62,11 +67,16 @@ def fill_bundle(folder: Path, analysis: Analysis, asked: Sequence[Asked], rows: 
         where = " OR ".join(f"{column} IN ({ids[column]})" for column in asking if ids[column]) or "false"
         pieces = b"".join(jsonl_pieces(name, analysis.batches(name, where=where), columns))
         if pieces:
-            (folder / f"{name}.jsonl").write_bytes(pieces)
+            _write(folder / f"{name}.jsonl", pieces)
     if found:
         own = causes([finding for finding in findings(analysis) if finding.finding_id in found])
         text = render([finding_section(analysis, own)], 100)
-        (folder / "report.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
+        _write(folder / "report.txt", text.encode("utf-8", "backslashreplace"))
+
+
+def _write(path: Path, data: bytes) -> None:
+    with whole_file(str(path)) as file:
+        file.write(data)
 
 
 def _listed(ids: Iterable[str]) -> str:

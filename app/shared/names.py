@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
+from wirewitness.analyser.base.near_names import NearNames
 from wirewitness.app.shared.failure import CallerError, say
 
 
@@ -27,7 +27,7 @@ def unknown_name(name: str, known: Collection[str], kind: str) -> tuple[str, str
 def near_names(name: str, known: Collection[str]) -> str:
     """`; did you mean A or B?`, empty where no name is near."""
     lower = {candidate.lower(): candidate for candidate in known}
-    near = [lower[match] for match in get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)]
+    near = [lower[match] for match in NearNames().near(name.lower(), lower, 3, 0.6)]
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

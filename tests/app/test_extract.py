@@ -130,6 +130,7 @@ def test_a_finding_with_its_rows(tmp_path: Path, tshark: str, bundle: str) -> No
             files = {name: packed.read(name).decode() for name in packed.namelist()}
     else:
         files = {file.name: file.read_text() for file in (tmp_path / bundle).iterdir()}
+        assert {file.stat().st_mode & 0o777 for file in (tmp_path / bundle).iterdir()} == {0o600}
     assert [json.loads(line)["finding_id"] for line in files["findings.jsonl"].splitlines()] == [finding["finding_id"]]
     evidence = {one["message_id"] for one in finding["evidence"]}
     assert {json.loads(line)["message_id"] for line in files["messages.jsonl"].splitlines()} == evidence

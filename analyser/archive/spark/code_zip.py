@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 from wirewitness.analyser.base.package import PACKAGE_FOLDER
+from wirewitness.analyser.base.written_files import without_links, written
 
 PACKAGE = "wirewitness"
 # Its parts, which are links to folders of a checkout, or folders where it is installed.
@@ -36,7 +37,7 @@ def pack_code(path: Path) -> Path:
     root = source_root()
     if root is None:
         raise OSError("this code runs from a zip already")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+    with written(str(path)) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for part in ("__init__.py", *PARTS):
             folder = (root / PACKAGE / part).resolve()
             for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
@@ -49,7 +50,9 @@ def pack_code(path: Path) -> Path:
 
 def pack_for_submit(folder: Path) -> tuple[Path, Path]:
     """Write zip and program for spark-submit to a folder; their paths."""
+    folder = without_links(str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / SUBMIT_PROGRAM
-    program.write_text(_SUBMIT_TEXT, encoding="utf-8")
+    with written(str(program)) as file:
+        file.write(_SUBMIT_TEXT.encode())
     return pack_code(folder / "wirewitness.zip"), program

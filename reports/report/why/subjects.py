@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import permutations
 from typing import Any
 
+from wirewitness.analyser.base.near_names import NearNames
 from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.reports.base.questions.causes import Finding
@@ -280,10 +280,11 @@ def _nothing_wrong(healthy: str, covered: Coverage) -> str:
 def _nothing(ask: Asking, text: str) -> str:
     """What was asked is not there, and what is near."""
     known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)[:_COMPARED]}
-    near = get_close_matches(text.replace(" ", "-"), known, _NEAR, 0.6)
+    names = NearNames()
+    near = names.near(text.replace(" ", "-"), known, _NEAR, 0.6)
     shown = printable(text, _LONGEST_SUBJECT)
     if not near:
-        pairs = get_close_matches(text, mqtt.names_near(ask), _NEAR, 0.6)
+        pairs = names.near(text, mqtt.names_near(ask), _NEAR, 0.6)
         if pairs:
             return f"nothing here is called '{shown}'; near it: {', '.join(map(name, pairs))}"
     else:

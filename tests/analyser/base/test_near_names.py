@@ -19,6 +19,11 @@ def test_as_difflib(name: str, known: list[str]) -> None:
     assert [NearNames().nearest(name, sorted(known), 0.7)] == (get_close_matches(name, sorted(known), 1, 0.7) or [None])
 
 
+@given(NAMES, st.lists(NAMES, max_size=12, unique=True), st.integers(1, 4))
+def test_several_as_difflib(name: str, known: list[str], number: int) -> None:
+    assert NearNames().near(name, known, number, 0.6) == get_close_matches(name, known, number, 0.6)
+
+
 def test_nothing_is_near_when_all_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_names, "MOST_COMPARED", 3)
     names = NearNames()

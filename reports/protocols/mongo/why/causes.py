@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
+from wirewitness.analyser.base.near_names import NearNames
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.tables.queries import IS_TIMED, literal
@@ -76,6 +76,6 @@ def no_command(ask: Asking, said: Sequence[str]) -> str:
     """What is there instead."""
     known = [f"{name(one['client'])} {name(one['command'])}" for one in ask.rows(_KNOWN)]
     asked = printable(" ".join(said[:2]), 120)
-    near = get_close_matches(asked, known, _SHOWN, 0.5)
+    near = NearNames().near(asked, known, _SHOWN, 0.5)
     hint = f"; near it: {', '.join(near)}" if near else f"; there are {', '.join(known[:_SHOWN])}" if known else ""
     return f"no command with a reply is called '{asked}'{hint}"
