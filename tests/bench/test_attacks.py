@@ -24,7 +24,14 @@ LEAST_S = 0.25
 LEAST_MIB = 50
 GROWING = sorted(set(ATTACKS) - {"clock_step", NOTHING, "times_at_the_ends"})
 # Their smallest sizes take longest, since constant costs of connections and servers come first.
-_LONG = {"fan_out", "fan_out_of_servers", "probes_in_the_middle", "waiting_requests", "websocket_flows"}
+_LONG = {
+    "fan_out",
+    "fan_out_of_servers",
+    "packed_messages",
+    "probes_in_the_middle",
+    "waiting_requests",
+    "websocket_flows",
+}
 
 
 def seconds(name: str, size: int) -> float:

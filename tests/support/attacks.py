@@ -6,10 +6,14 @@ attack; `tests/bench/attacks.py` measures what they cost at several sizes.
 
 from __future__ import annotations
 
+import gzip
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from itertools import count
+from itertools import count as numbers
+
+import crc32c
+import zstandard
 
 from tests.support import mqtt_encode as mqtt
 from tests.support.packets import ACK, Captured, block, enhanced, interface, option, pcap, section
@@ -282,6 +286,26 @@ def compressed_packets(size: int) -> bytes:
     return data + b"".join(packer.compress(again) for _ in range(500 * size)) + packer.flush()
 
 
+def packed_messages(size: int) -> bytes:
+    """A gzip-compressed capture of the smallest messages."""
+    return gzip.compress(tiny_messages(10 * size), 9)
+
+
+def compressed_records(size: int) -> bytes:
+    """Batches of the smallest records, all alike, in zstd: hundreds in a byte."""
+    count = 100_000
+    body = zstandard.ZstdCompressor(level=19).compress(b"\x0c\0\0\0\1\1\0" * count)
+    checked = struct.pack(">hiqqqhii", 4, count - 1, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, count) + body
+    records = struct.pack(">qiibI", 0, len(checked) + 9, 0, 2, crc32c.crc32c(checked)) + checked
+    asked = struct.pack(">hhii", -1, 1, 1000, 1) + text(b"t")
+    asked += struct.pack(">iii", 1, 0, len(records)) + records
+    parts = [(True, kafka(18, 0, 0, b"")), (False, answer(0, struct.pack(">hi", 0, 0)))]
+    for n in range(1, 50 * size):
+        said = struct.pack(">i", 1) + text(b"t") + struct.pack(">iihqqqi", 1, 0, 0, n * count, -1, 0, 0)
+        parts += [(True, kafka(0, 7, n, asked)), (False, answer(n, said))]
+    return spoken(*parts)
+
+
 def name_records(size: int) -> bytes:
     """A name resolution block with a million records in the smallest form."""
     records = (struct.pack("<HH", 1, 6) + b"\x0a\0\0\1" + b"a\0" + b"\0\0") * (250_000 * size)
@@ -351,7 +375,7 @@ def clock_step(size: int) -> bytes:
         (1883, mqtt.connect(4, "c"), mqtt.connack(), mqtt.publish("a", b"x", 1, 1), mqtt.ack(mqtt.PUBACK, 1)),
         (27017, message(1, 0, bson), message(2, 1, ok), message(3, 0, bson), message(4, 3, ok)),
     ]
-    for number, (port, *said) in zip(count(), talks, strict=False):
+    for number, (port, *said) in zip(numbers(), talks, strict=False):
         wire = Wire(Talk(server=("10.0.0.2", port), client=("10.0.0.1", 40_000 + number), ts_ns=1_000_000_000))
         for n, data in enumerate(said * size):
             if n == 3:
@@ -405,6 +429,8 @@ ATTACKS: Mapping[str, Callable[[int], bytes]] = {
         deep_filters,
         compressed_zeros,
         compressed_packets,
+        packed_messages,
+        compressed_records,
         name_records,
         interfaces,
         websocket_flows,
