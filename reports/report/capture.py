@@ -188,7 +188,8 @@ def _undecoded(quality: Quality) -> list[tuple[str, str]]:
     ]
     if len(quality.undecoded) > _UNDECODED_SHOWN:
         lines.append(("", f"and {len(quality.undecoded) - _UNDECODED_SHOWN} more kinds of undecoded messages"))
-    return lines
+    shown = quality.left_out[:_UNDECODED_SHOWN]
+    return [*lines, *(("limit", f"{count(one.connections, 'connection')}: {one.text}") for one in shown)]
 
 
 def _out_of_order(quality: Quality) -> list[tuple[str, str]]:

@@ -39,6 +39,11 @@ _UNDECODED = """
 
 _MESSAGES = "select count(*) as messages, count(*) filter (not complete) as cut from messages"
 
+# Connections of which a limit left out messages that nobody can count.
+_LEFT_OUT = """
+    select text, count(distinct flow_id) as connections from expert_infos
+    where "group" = 'limit' and code in ('compressed_rows', 'compressed_message') group by text order by text"""
+
 # Kafka promises the order of requests to their answers on one connection; the first one of each connection is told.
 _OUT_OF_ORDER = """
     select arg_min(file, (ts, packet)) as file, arg_min(packet, (ts, packet)) as packet, flow_id,
@@ -113,6 +118,14 @@ class Undecoded:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Why a limit left messages out, and of how many connections."""
+
+    text: str
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfOrder:
     """A connection on which answers came in another order than their requests: how many, and the first of them."""
 
@@ -140,6 +153,7 @@ class Quality:
     flows: tuple[ProtocolFlows, ...]
     encrypted: tuple[Encrypted, ...]
     undecoded: tuple[Undecoded, ...]
+    left_out: tuple[LeftOut, ...]
     messages: int
     cut_messages: int
     out_of_order: tuple[OutOfOrder, ...]
@@ -183,6 +197,7 @@ def quality(source: Source) -> Quality:
         flows=tuple(ProtocolFlows(**row) for row in rows(source, _FLOWS)),
         encrypted=tuple(Encrypted(**row) for row in rows(source, _ENCRYPTED)),
         undecoded=tuple(Undecoded(**row) for row in rows(source, _UNDECODED)),
+        left_out=tuple(LeftOut(**row) for row in rows(source, _LEFT_OUT)),
         messages=counts["messages"],
         cut_messages=counts["cut"],
         out_of_order=tuple(OutOfOrder(**row) for row in rows(source, _OUT_OF_ORDER)),

@@ -6,12 +6,14 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.app.program import run
 from tests.support import mqtt_encode as mqtt
-from tests.support.packets import Captured
+from tests.support.packets import Captured, pcap
 from tests.support.websocket import PORT, WebSocketTalk
 from tests.support.wire import Talk, decode
 from wirewitness.dissectors.core.limits import Limits
@@ -134,3 +136,11 @@ def test_messages_of_one_frame_take_no_memory_each(monkeypatch: pytest.MonkeyPat
     few, many = 5_000, 20_000
     peak(few)  # what is made once
     assert (peak(many) - peak(few)) / (many - few) < 60
+
+
+def test_the_report_says_that_it_is_not_complete(tmp_path: Path) -> None:
+    path = tmp_path / "pings.pcap"
+    path.write_bytes(pcap(compressed(mqtt.PING * 300_000), nanoseconds=True))
+    shown = run("analyse", path).stdout.decode()
+    assert "limit      1 connection: what is compressed holds far more messages than its size tells" in shown
+    assert "every message decoded" not in shown
