@@ -29,7 +29,7 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of
@@ -56,23 +56,46 @@ def detect(frames: Frames, *, records_least: int = _LEAST) -> Iterator[Finding]:
     read = {row["topic"] for row in rows_of(frames[READ])}
     made = {row["resource_name"] for row in rows_of(frames[CHANGES])}
     missed: dict[str, Row] = {}
-    appeared: set[str] = set()
+    appeared: dict[str, None] = {}
     for row in rows_of(frames[TOLD]):
         if row["error_code"] == _UNKNOWN:
             missed.setdefault(row["topic"], row)
         elif row["topic"] in missed:
-            appeared.add(row["topic"])
+            appeared[row["topic"]] = None
     written: dict[str, list[Row]] = {}
     for row in rows_of(frames[BATCHES]):
         written.setdefault(row["topic"], []).append(row)
-    for topic in appeared:
-        rows = written.get(topic, [])
-        if topic in read or topic in made or records_in(rows) < records_least:
-            continue
-        compared(len(read))
-        meant = [other for other in sorted(read - {topic}) if _is_like(topic, other)]
-        if meant:
-            yield _finding(topic, meant[0], missed[topic], rows)
+    alone = [
+        topic for topic in appeared
+        if topic not in read and topic not in made and records_in(written.get(topic, ())) >= records_least
+    ]  # fmt: skip
+    meant = _meant(alone, read)
+    for topic in alone:
+        if topic in meant:
+            yield _finding(topic, meant[topic], missed[topic], written[topic])
+
+
+def _meant(topics: Sequence[str], read: Iterable[str]) -> dict[str, str]:
+    """Of each topic the first name that is like it: only those are compared that have a key in common."""
+    of_key: dict[int, list[str]] = {}
+    for topic in topics:
+        for key in _keys(topic):
+            of_key.setdefault(key, []).append(topic)
+    found: dict[str, str] = {}
+    for other in sorted(read) if topics else ():
+        for key in _keys(other):
+            near = of_key.get(key, ())
+            compared(len(near))
+            found.update((topic, other) for topic in near if topic not in found and _is_like(topic, other))
+    return found
+
+
+def _keys(name: str) -> set[int]:
+    """Names that a typing error turns into each other share one: the name without one of its letters, or as it is, or
+    without what joins its words."""
+    compared(len(name))
+    cut = (name[:place] + name[place + 1 :] for place in range(len(name)))
+    return {hash(name), hash((_joined(name),)), *map(hash, cut)}
 
 
 def _is_like(one: str, other: str) -> bool:

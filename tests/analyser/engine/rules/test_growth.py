@@ -56,7 +56,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     # Filters are matched with topics.
     "MQT150": ("MQT150", "others"), "MQT152": ("MQT152", "places"), "MQT153": ("MQT153", "places"),
     # Still to be mended.
-    "MON119": ("MON119", "places"), "KAF328": ("KAF328", "places"), "KAF319": ("KAF319", "others"),
+    "MON119": ("MON119", "places"), "KAF319": ("KAF319", "others"),
     "MON120": ("MON120", "places"), "MON138": ("MON138", "later"), "MON143": ("MON143", "later"),
 }  # fmt: skip
 
@@ -72,7 +72,7 @@ ALWAYS = [
     ("KAF129", "later"), ("KAF135", "others"), ("KAF208", "later"), ("MQT126", "others later"),
     ("KAF119", "others"), ("KAF212", "later"), ("KAF213", "others"), ("KAF334", "others"), ("KAF344", "others later"),
     ("MON139", "later"), ("MQT134", "others"), ("MQT142", "places"), ("MQT151", "others later"),
-    ("MQT154", "others later"),
+    ("MQT154", "others later"), ("KAF328", "places"),
 ]  # fmt: skip
 CASES = [(code, way) for code in RULES for way in WAYS]
 
