@@ -45,6 +45,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,9 +56,9 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Spans
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_text, command_title, shape_text
 from wirewitness.analyser.mongo.rules.use import (
-    DATA,
     PREPARES,
     QUERIES,
     SERVER_KEY,
@@ -67,10 +68,11 @@ from wirewitness.analyser.mongo.rules.use import (
     every_ms,
     is_data,
     names_documents,
-    share_of,
     span_s,
     use_finding,
 )
+
+_Place = tuple[str | None, str | None]
 
 
 class _Kind(NamedTuple):
@@ -136,38 +138,106 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding for each shape of each application of this server."""
     every = rows_of(frames[USE])
-    by_client: dict[tuple[object, ...], list[Row]] = {}
-    for row in every:
-        by_client.setdefault(client_of(row), []).append(row)
-    for own in by_client.values():
-        for row in own:
+    server = _Server(every)
+    for own in server.clients.values():
+        for row in own.rows:
             if _is_empty(row, own, empty_least, poll_s * 1000):
                 yield _finding(_EMPTY, row, row["without_effect"], "info" if _may_be_so(row, found) else "warning")
             elif (
                 row["commands"] >= each * row["connections"]
                 and span_s(row) >= same_over_s
-                and _is_same(row, every, same_least, same_s * 1000)
+                and _is_same(row, server, same_least, same_s * 1000)
             ):
-                is_warning = share_of([row], every) >= half and not _is_load_test(row, own, loaded)
+                is_warning = server.share(row) >= half and not _is_load_test(row, own, loaded)
                 yield _finding(_SAME, row, row["same"], "warning" if is_warning else "info")
             elif _is_prepared(row, own, prepared_least):
-                yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))
+                yield _finding(_PREPARED, row, row["succeeded"], "warning", server.usual(row))
             elif _is_pinged(row, own, empty_least, poll_s * 1000):
-                yield _finding(_PINGED, row, row["succeeded"], "warning", _usual(row, every))
+                yield _finding(_PINGED, row, row["succeeded"], "warning", server.usual(row))
             elif _is_watched(row, own, watched_least, poll_s * 1000):
-                yield _finding(_WATCHED, row, row["succeeded"], "warning", _usual(row, every))
+                yield _finding(_WATCHED, row, row["succeeded"], "warning", server.usual(row))
             elif _is_counted(row, own, counted_least):
-                yield _finding(_COUNTED, row, row["succeeded"], "warning" if share_of([row], every) >= half else "info")
+                yield _finding(_COUNTED, row, row["succeeded"], "warning" if server.share(row) >= half else "info")
 
 
-def _is_empty(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+class _Client:
+    """The rows of one application. work: those on data; made, found: what it wrote to a collection, and how often its
+    finds there returned several."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.work: list[Row] = []
+        self.made: Counter[_Place] = Counter()
+        self.found: Counter[_Place] = Counter()
+        self.worked = 0
+        self._lasted: int | None = None
+
+    def add(self, row: Row) -> None:
+        """One more row."""
+        self.rows.append(row)
+        if is_data(row):
+            self.work.append(row)
+            self.worked += row["commands"]
+        if row["command"] in ("insert", "update"):
+            self.made[_place(row)] += row["succeeded"]
+        if row["command"] == "find" and (row["median_documents_returned"] or 0) > 1:
+            self.found[_place(row)] += row["commands"]
+
+    def lasted_ns(self) -> int:
+        """From the first to the last of its work."""
+        if self._lasted is None:
+            self._lasted = max(one["ts_last"] or one["ts"] for one in self.work) - min(one["ts"] for one in self.work)
+        return self._lasted
+
+
+class _Server:
+    """All rows of a server. changed: when each collection was written to."""
+
+    def __init__(self, every: Sequence[Row]) -> None:
+        self.clients: dict[tuple[object, ...], _Client] = {}
+        changed: dict[_Place, list[tuple[int, int, None]]] = {}
+        for row in every:
+            self.clients.setdefault(client_of(row), _Client()).add(row)
+            is_write = row["command"] not in (*QUERIES, "getMore") and is_data(row)
+            if is_write and row["succeeded"] + row["unacknowledged"] > row["without_effect"]:
+                changed.setdefault(_place(row), []).append((row["ts"], row["ts_last"] or row["ts"], None))
+        self.changed = {place: Spans(spans) for place, spans in changed.items()}
+        work = [row for row in every if is_data(row)]
+        self._totals = {way: sum(row[way] or 0 for row in work) for way in _WAYS}
+        self._workers = [name for name, own in self.clients.items() if own.work]
+        self._sent: dict[str, Counter[tuple[object, ...]]] = {}
+        for name in self._workers:
+            for row in self.clients[name].rows:
+                self._sent.setdefault(row["command"], Counter())[name] += row["commands"]
+        self._sent_by_all = {command: sum(sent.values()) for command, sent in self._sent.items()}
+
+    def share(self, row: Row) -> float:
+        """As `share_of` has it, of one row."""
+        return float(max((row[way] or 0) / max(total, 1e-9) for way, total in self._totals.items()))
+
+    def usual(self, row: Row) -> str:
+        """How often others that work there send it."""
+        client, command = client_of(row), row["command"]
+        others = len(self._workers) - bool(self.clients[client].work)
+        if not others:
+            return ""
+        sent = (self._sent_by_all.get(command, 0) - self._sent.get(command, Counter())[client]) / others
+        return f" Others at this server: {sent:,.1f} times each."
+
+
+_WAYS = ("commands", "latency_sum_ms")
+
+
+def _place(row: Row) -> _Place:
+    return row["database"], row["collection"]
+
+
+def _is_empty(row: Row, own: _Client, least: int, poll_ms: float) -> bool:
     if row["command"] not in QUERIES or row["succeeded"] < least or row["without_effect"] < 0.9 * row["succeeded"]:
         return False
     if not names_documents(row):
         return every_ms(row) < poll_ms
-    there = [one for one in own if (one["database"], one["collection"]) == (row["database"], row["collection"])]
-    made = sum(one["succeeded"] for one in there if one["command"] in ("insert", "update") and one is not row)
-    return bool(made < 0.5 * row["succeeded"])
+    return bool(own.made[_place(row)] < 0.5 * row["succeeded"])
 
 
 def _may_be_so(row: Row, found: int) -> bool:
@@ -175,70 +245,45 @@ def _may_be_so(row: Row, found: int) -> bool:
     return names_documents(row) and bool(row["succeeded"] - row["without_effect"] >= found)
 
 
-def _is_same(row: Row, every: Sequence[Row], least: int, most_ms: float) -> bool:
+def _is_same(row: Row, server: _Server, least: int, most_ms: float) -> bool:
     if row["command"] not in QUERIES or row["same"] < max(least, 0.8 * row["commands"]) or every_ms(row) > most_ms:
         return False
-    return not any(
-        (one["database"], one["collection"]) == (row["database"], row["collection"])
-        and one["command"] not in (*QUERIES, "getMore")
-        and one["command"] in DATA
-        and one["succeeded"] + one["unacknowledged"] > one["without_effect"]
-        and one["ts"] <= row["ts_last"]
-        and one["ts_last"] >= row["ts"]
-        for one in every
-    )
+    changed = server.changed.get(_place(row))
+    return changed is None or not changed.meets(row["ts"] - 1, row["ts_last"] + 1)
 
 
-def _is_load_test(row: Row, own: Sequence[Row], loaded: float) -> bool:
+def _is_load_test(row: Row, own: _Client, loaded: float) -> bool:
     """Does the application nothing else, on several connections that hardly rest?"""
-    if row["connections"] < 2 or any(is_data(one) for one in own if one is not row):
+    if row["connections"] < 2 or len(own.work) > is_data(row):
         return False
     return bool((row["latency_sum_ms"] or 0) >= loaded * span_s(row) * 1000 * row["connections"])
 
 
-def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:
+def _is_prepared(row: Row, own: _Client, least: int) -> bool:
     if row["command"] not in PREPARES or row["succeeded"] < least or row["connections"] * 2 > row["commands"]:
         return False
-    work = [one for one in own if is_data(one)]
-    if not work or row["commands"] * 10 < sum(one["commands"] for one in work):
+    if not own.work or row["commands"] * 10 < own.worked:
         return False
-    lasted_ns = max(one["ts_last"] or one["ts"] for one in work) - min(one["ts"] for one in work)
-    return bool(span_s(row) * 2 > lasted_ns / NS_PER_S)
+    return bool(span_s(row) * 2 > own.lasted_ns() / NS_PER_S)
 
 
-def _is_pinged(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+def _is_pinged(row: Row, own: _Client, least: int, poll_ms: float) -> bool:
     if row["command"] != "ping" or row["succeeded"] < least or every_ms(row) >= poll_ms:
         return False
-    work = sum(one["commands"] for one in own if is_data(one))
-    return bool(0 < work <= 2 * row["commands"])
+    return bool(0 < own.worked <= 2 * row["commands"])
 
 
-def _is_watched(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+def _is_watched(row: Row, own: _Client, least: int, poll_ms: float) -> bool:
     if row["command"] not in _STATISTICS or row["succeeded"] < least or every_ms(row) >= poll_ms:
         return False
-    return not any(is_data(one) for one in own)
+    return not own.work
 
 
-def _is_counted(row: Row, own: Sequence[Row], least: int) -> bool:
+def _is_counted(row: Row, own: _Client, least: int) -> bool:
     is_count = row["command"] == "count" or (row["command"] == "aggregate" and _COUNTS in (row["query_shape"] or ""))
     if not is_count or row["succeeded"] < least:
         return False
-    finds = [
-        one for one in own
-        if one["command"] == "find" and (one["database"], one["collection"]) == (row["database"], row["collection"])
-        and (one["median_documents_returned"] or 0) > 1
-    ]  # fmt: skip
-    return bool(0.5 * row["commands"] <= sum(one["commands"] for one in finds) <= 2 * row["commands"])
-
-
-def _usual(row: Row, every: Sequence[Row]) -> str:
-    """How often others that work there send it."""
-    others = {client_of(one) for one in every if is_data(one)} - {client_of(row)}
-    theirs = [one for one in every if one["command"] == row["command"] and client_of(one) in others]
-    if not others:
-        return ""
-    sent = sum(one["commands"] for one in theirs) / len(others)
-    return f" Others at this server: {sent:,.1f} times each."
+    return bool(0.5 * row["commands"] <= own.found[_place(row)] <= 2 * row["commands"])
 
 
 def _finding(kind: _Kind, row: Row, often: int, severity: Severity, more: str = "") -> Finding:

@@ -53,10 +53,11 @@ KNOWN: dict[str, tuple[str, str]] = {
     "add_mongo_use": ("MON125", "others"), "MON125": ("MON125", "others"),
     # For each finding, of which there are 2,000 at most.
     "KAF310": ("KAF310", "others"),
-    # Filters are matched with topics.
+    # Filters are matched with topics, which `counted_matches.py` counts.
     "MQT150": ("MQT150", "others"), "MQT152": ("MQT152", "places"), "MQT153": ("MQT153", "places"),
-    # Still to be mended.
-    "MON119": ("MON119", "places"), "KAF319": ("KAF319", "others"),
+    # With each client's requests 1,000 of the others are compared.
+    "KAF319": ("KAF319", "others"),
+    # Counted, up to MOST_COMPARED: still to be mended.
     "MON120": ("MON120", "places"), "MON138": ("MON138", "later"), "MON143": ("MON143", "later"),
 }  # fmt: skip
 
@@ -72,7 +73,7 @@ ALWAYS = [
     ("KAF129", "later"), ("KAF135", "others"), ("KAF208", "later"), ("MQT126", "others later"),
     ("KAF119", "others"), ("KAF212", "later"), ("KAF213", "others"), ("KAF334", "others"), ("KAF344", "others later"),
     ("MON139", "later"), ("MQT134", "others"), ("MQT142", "places"), ("MQT151", "others later"),
-    ("MQT154", "others later"), ("KAF328", "places"),
+    ("MQT154", "others later"), ("KAF328", "places"), ("MON119", "places"),
 ]  # fmt: skip
 CASES = [(code, way) for code in RULES for way in WAYS]
 
