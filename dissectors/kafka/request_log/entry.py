@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import math
 import re
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
@@ -215,9 +214,8 @@ def _software(value: Any) -> str | None:
 
 
 def _ms(value: Any) -> float | None:
-    if type(value) not in (int, float) or not math.isfinite(value) or not 0 <= value <= _MOST_MS:
-        return None
-    return float(value)
+    # The range alone tells infinity, too, and whole numbers that no float can hold.
+    return float(value) if type(value) in (int, float) and 0 <= value <= _MOST_MS else None
 
 
 @lru_cache(maxsize=4096)

@@ -86,9 +86,20 @@ def test_of_a_name_that_stands_twice_the_last_one_counts() -> None:
     assert (found.times.total, found.odd) == (1.25, ("log_twice",))
 
 
-@pytest.mark.parametrize("total", [-1, 1e300, "1", None, True, [1]])
+@pytest.mark.parametrize("total", [-1, 1e300, 10**400, -(10**400), "1", None, True, [1]], ids=lambda one: str(one)[:9])
 def test_times_that_are_none(total: object) -> None:
-    assert entry(as_bytes(heartbeat(totalTimeMs=total))).duration_ns == 0
+    found = entry(as_bytes(heartbeat(totalTimeMs=total, localTimeMs=total)))
+    assert (found.duration_ns, found.times.total, found.times.local) == (0, None, None)
+
+
+def test_a_number_beyond_what_is_read_of_json_leaves_its_line_out() -> None:
+    with pytest.raises(LogError) as raised:
+        entry(as_bytes(heartbeat(totalTimeMs="@")).replace(b'"@"', b"9" * 5000))
+    assert raised.value.code == "log_json"
+
+
+def test_numbers_of_infinite_size_are_none() -> None:
+    assert entry(as_bytes(heartbeat(totalTimeMs="@")).replace(b'"@"', b"1e999")).times.total is None
 
 
 @given(st.binary(max_size=200), st.integers(0, 700), st.binary(max_size=4))
