@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.tables.model import SQL_TYPES
+from wirewitness.analyser.tables.refused import why_refused
 from wirewitness.analyser.tables.renamed import column_note, old_rows, renamed_tables_in, table_now
 from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES, arrow_schema
 
@@ -127,6 +128,9 @@ def answer(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
 def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
     import duckdb
 
+    why = why_refused(query)
+    if why is not None:
+        raise QueryError(why)
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise QueryError("exactly one SELECT is possible here")
@@ -273,9 +277,10 @@ def quoted(name: str) -> str:
 
 
 def literal(value: object) -> str:
-    """A value as SQL: bool, text, or a list of these."""
+    """A value as SQL: bool, text, or a list of these. What is no character is spelled out, as in the names of rows."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(literal(item) for item in value) + "]"
-    return "'" + str(value).replace("'", "''") + "'"
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    return "'" + text.replace("'", "''") + "'"

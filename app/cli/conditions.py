@@ -13,6 +13,8 @@ def check_condition(where: str | None, table: str) -> None:
         return
     import duckdb
 
+    from wirewitness.analyser.capture.errors import CaptureError
+    from wirewitness.analyser.tables.queries import QueryError, answer
     from wirewitness.analyser.tables.tables import arrow_schema
 
     with duckdb.connect(":memory:") as con:
@@ -23,8 +25,8 @@ def check_condition(where: str | None, table: str) -> None:
             # The line break ends a comment in the condition. Only what is right with and without brackets is one
             # condition: `a) or (b` and `a order by b` are not.
             for condition in (f"({where}\n)", f"{where}\n"):
-                con.execute(f'SELECT count(*) FROM "{table}" WHERE {condition}')
-        except duckdb.Error as error:
+                answer(con, f'SELECT count(*) FROM "{table}" WHERE {condition}')
+        except (QueryError, CaptureError) as error:
             message = str(error)
             if ")" not in where:  # the bracket is not the caller's, who left something out before it
                 message = message.replace('at or near ")"', "at its end")

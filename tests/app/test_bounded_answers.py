@@ -15,6 +15,7 @@ from markupsafe import Markup
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import ROOT, SAMPLES
 from wirewitness.analyser.base.bounded import MOST_MESSAGE, MOST_QUOTED
+from wirewitness.analyser.tables.refused import MOST_NESTED
 from wirewitness.app.cli.commands import COMMANDS
 from wirewitness.app.cli.mcp_server.answers import MOST_BYTES, MOST_ROWS
 from wirewitness.app.cli.mcp_server.server import MOST_ASKED
@@ -140,5 +141,5 @@ def test_a_value_in_a_page_has_a_limit() -> None:
 
 def test_the_documentation_states_the_limits() -> None:
     text = (ROOT / "docs" / "limits.md").read_text()
-    for number in (MOST_ROWS, MOST_BYTES, MOST_ASKED, MOST_MESSAGE, MOST_QUOTED, 10_000):
+    for number in (MOST_ROWS, MOST_BYTES, MOST_ASKED, MOST_MESSAGE, MOST_QUOTED, 10_000, MOST_NESTED):
         assert f"{number:,}" in text

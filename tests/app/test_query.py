@@ -185,3 +185,20 @@ def test_what_fails_while_running_is_a_sentence_too() -> None:
     done = ask("select error_name::int from kafka_offset_commits where error_name is not null")
     assert done.exit_code == 2
     assert "Could not convert string 'NONE'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["query", CAPTURE, "select '\udcff'"], "query: the SQL is no text in UTF-8", id="query"),
+        pytest.param(["query", CAPTURE, f"select {'(' * 500}"], "query: the SQL has 500 brackets", id="brackets"),
+        pytest.param(["table", "exchanges", CAPTURE, "--where", "'\udcff'"], "--where: the SQL is no text", id="table"),
+        pytest.param(["table", "exchanges", CAPTURE, "--where", "(" * 500], "--where: the SQL has 501", id="condition"),
+        pytest.param(["differ", CAPTURE, "--where", "(" * 500], "the SQL has 50", id="differ"),
+        pytest.param(["groups", CAPTURE, "--group", "\udcff"], "", id="a name"),
+    ],
+)
+def test_what_cannot_be_asked_is_no_fault_of_the_program(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(cli, [*words, "--quiet"])
+    assert said in done.stderr
+    assert done.exit_code == (2 if said else 0), done.stderr
