@@ -112,7 +112,8 @@ def _names(subject: bytes, extensions: bytes) -> tuple[str, ...] | None:
                 found.append(str(ip_address(value)))
             if len(found) > MOST_NAMES:
                 return None
-    return tuple(found or [text[:_MOST_NAME_BYTES] for kind, text in _parts(subject) if kind == "CN"])
+    found = found or [text[:_MOST_NAME_BYTES] for kind, text in _parts(subject) if kind == "CN"]
+    return None if len(found) > MOST_NAMES else tuple(found)
 
 
 def _time(kind: int, value: bytes) -> int:

@@ -114,7 +114,7 @@ class EarlyData:
 _MOST_NUMBERS = 4096
 # Bytes that may be tried in vain: some for each byte that came, so that the time follows the size of the stream; those
 # at first are drawn from what all connections share.
-_TRIES_AT_FIRST, _TRIES_PER_BYTE, _TRY_BYTES = 32 << 20, 8, 200
+_TRIES_AT_FIRST, _TRIES_PER_BYTE = 32 << 20, 8
 
 
 class Opener:
@@ -178,10 +178,10 @@ class Opener:
 
     def find(self, kind: int, record: bytes, numbers: int) -> bytes | None:
         """Open a record that is one of the next `numbers` behind those that passed, under these keys or later ones."""
-        cost = len(record) + _TRY_BYTES
         many = min(numbers + self._passed, _MOST_NUMBERS)
         for epoch, generation, first in self._ahead():
             for keys in self._schedule.keys(epoch, generation):
+                cost = len(record) + keys.try_bytes
                 for number in range(first, first + many):
                     if min(self._tries, self._earned + self._of_all.left) < cost:
                         return None

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +72,18 @@ def test_a_certificate_made_of_nothing_but_names_costs_little() -> None:
         assert found.names is None
 
     assert takes_less_than(1, reads)
+
+
+@pytest.mark.parametrize(("many", "expected"), [(MOST_NAMES, MOST_NAMES), (MOST_NAMES + 1, None)], ids=["many", "more"])
+def test_common_names_are_no_more_than_other_names(many: int, expected: int | None) -> None:
+    """A subject may have any number of them, as far as DER goes."""
+    own, key = x509.load_der_x509_certificate(NAMED), ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{n}.example") for n in range(many)])
+    times = own.not_valid_before_utc, own.not_valid_after_utc
+    made = x509.CertificateBuilder(own.issuer, subject, key.public_key(), 1, *times).sign(key, hashes.SHA256())
+    found = certificate(made.public_bytes(Encoding.DER))
+    assert found is not None
+    assert (None if found.names is None else len(found.names)) == expected
 
 
 def test_a_certificate_that_is_none_is_remarked_once() -> None:

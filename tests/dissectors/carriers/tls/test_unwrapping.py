@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import pickle
 import random
 import ssl
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.dissectors.carriers.tls.reading import Piece, pieces, read, ring_of
 from tests.support.tls_twin import SUBJECT, SUITES_12, TLS_12, TLS_13, Pair, Sides
+from wirewitness.dissectors.carriers.tls import opening_records
 from wirewitness.dissectors.carriers.tls.carrier import tls
 from wirewitness.dissectors.core.carrier import Carried, Told
 from wirewitness.dissectors.core.encryption import (
@@ -28,6 +31,7 @@ from wirewitness.dissectors.core.limits import Limits
 KINDS = [(TLS_13, None), *((TLS_12, suite) for suite in SUITES_12)]
 NAMES = ["1.3", *SUITES_12]
 HEADER = 5
+_NO_ENCRYPT_THEN_MAC = 1 << 19  # SSL_OP_NO_ENCRYPT_THEN_MAC, which the module ssl has no name for
 
 
 def subject_of(facts: Encryption, side: int) -> str | None:
@@ -305,6 +309,36 @@ def test_many_connections_try_no_more_than_all_may() -> None:
     lost = bounds[-6][1] - bounds[-6][0]
     found = read(pair, sides.keylog, server=[stream[: bounds[-6][0]], lost, stream[bounds[-5][0] :]], limits=limits)
     assert len(found.data(False)) == 7 * 2000
+
+
+@pytest.mark.parametrize(
+    ("options", "tried", "most_bytes"),
+    [(0, (hmac, "digest"), 700), (_NO_ENCRYPT_THEN_MAC, (opening_records, "Cipher"), 1600)],
+    ids=["MAC behind", "MAC inside"],
+)
+def test_a_try_of_a_short_record_is_charged_what_it_costs(
+    options: int, tried: tuple[Any, str], most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made of records that no key opens: what all may try ends after so many ciphers or MACs as it pays for."""
+    sides = Sides(TLS_12, "ECDHE-RSA-AES256-SHA384")
+    sides.server.options |= options
+    pair = Pair(sides).handshake()
+    pair.send(False, bytes(2000))
+    stream = pair.stream(False)
+    before = stream[: records(stream)[-1][0]]
+    noise = b"".join(b"\x17\x03\x03\x00\x50" + random.Random(n).randbytes(80) for n in range(40))
+    real, tries = getattr(*tried), [0]
+
+    def counted(*given: Any, **named: Any) -> Any:
+        tries[0] += 1
+        return real(*given, **named)
+
+    limits = Limits(max_tls_tries_of_all_bytes=4 << 20)
+    monkeypatch.setattr(*tried, counted)
+    read(pair, sides.keylog, server=[before, 1 << 20, noise], limits=limits)
+    read(pair, sides.keylog, server=[before, 1 << 20, noise], limits=limits)
+    came = 2 * (len(noise) + len(stream) + len(pair.stream(True)))
+    assert 1000 < tries[0] < ((4 << 20) + 8 * came) // most_bytes
 
 
 def test_what_is_kept_has_no_key_and_goes_on_with_one() -> None:
