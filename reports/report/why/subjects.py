@@ -112,7 +112,9 @@ def _chains(ask: Asking, words: Sequence[str]) -> Sequence[Chain]:
         return [_finding(ask, text)]
     if len(said) == 1 and _MESSAGE.fullmatch(text):
         return _message(ask, text)
-    command = [one for at, one in enumerate(said) if "mongo" not in said or at != said.index("mongo")]
+    command = list(said)
+    if "mongo" in said:
+        command.remove("mongo")
     is_command = len(said) in (3, 4) and len(command) < len(said)
     commands = _commands(ask, command) if is_command else []
     if commands:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.base.formats.document import Cells
 from wirewitness.reports.base.why.asking import Asking, coverage
-from wirewitness.reports.base.why.model import Chain, Step
+from wirewitness.reports.base.why.model import Chain, NoSubject, Step
 from wirewitness.reports.protocols.kafka.why.partition import clients_of
 from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access, truncated
 from wirewitness.reports.report.why.section import chain_sections
@@ -241,3 +241,32 @@ def test_shares_of_a_time_are_never_rounded_to_nothing_or_all() -> None:
     (section,) = chain_sections([only(ask(exchanges=[*rows, exchange(3, 1, 100_000)], flows=[FLOW]), "aa-c-3")])
     table = next(block for block in section.blocks if isinstance(block, Cells))
     assert [row[2] for row in table.rows] == [">99 %", "<1 %", ""]
+
+
+class _Word(str):
+    """Counts what it is compared with."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Word.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class _Words(str):
+    """A subject, as `mcp` gives it: one text."""
+
+    __slots__ = ()
+
+    def split(self, *_: Any) -> list[str]:  # type: ignore[override]
+        return [_Word(word) for word in str.split(self)]
+
+
+def test_a_subject_of_many_words_costs_their_number() -> None:
+    many = 2000
+    with pytest.raises(NoSubject, match="nothing here is called"):
+        answer(ask(), [_Words("a " * many + "mongo")])
+    assert many < _Word.compared < 20 * many
