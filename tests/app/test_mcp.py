@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tests.conftest import SAMPLES
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.cli.mcp_server import answers
 from wirewitness.app.cli.mcp_server.answers import Answers, NoAnswer
+from wirewitness.app.cli.mcp_server.short_ids import MOST_ID
 from wirewitness.app.shared.times import unix_ns
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
@@ -188,3 +190,25 @@ def test_why_answers_with_rows_and_refuses_what_is_not_there(told: Answers) -> N
         told.why("paymnts 4")
     with pytest.raises(NoAnswer):
         told.why("payments 4", "no time")
+
+
+def test_no_answer_repeats_a_long_id() -> None:
+    """What has one is passed over; what follows is answered."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    long_ids = ["i" * 1_000_000, "i" * (MOST_ID + 1), 10 ** (MOST_ID + 1), -(10 ** (MOST_ID + 1))]
+    asked = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *({"jsonrpc": "2.0", "id": one, "method": "ping"} for one in [*long_ids, "i" * MOST_ID, 7]),
+    ]
+    program = subprocess.Popen(
+        [*COMMAND, "mcp", "--quiet", str(SAMPLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    with program, program.stdin as questions:
+        questions.write("".join(json.dumps(one) + "\n" for one in asked).encode())
+        questions.flush()
+        told = [json.loads(program.stdout.readline()) for _ in range(3)]  # the end of questions would come first
+    assert {one["id"] for one in told} == {0, "i" * MOST_ID, 7}
+    assert program.returncode == 0

@@ -13,11 +13,13 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ToolAnnotations
 
 from wirewitness.analyser.base.bounded import bounded
 from wirewitness.app.cli.mcp_server.answers import MOST_ROWS, Answers, NoAnswer
+from wirewitness.app.cli.mcp_server.short_ids import ShortIds
 
 _INSTRUCTIONS = """\
 Packet captures of Kafka, MQTT and MongoDB, already analysed. Begin with `overview` and `findings`; `finding` has the
@@ -31,7 +33,13 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempo
 
 
 class _Bounded(MCPServer[Any]):
-    """A server whose errors are short: the SDK's own quote names and arguments, too."""
+    """A server whose answers are short: errors of the SDK quote names and arguments, and every answer its id."""
+
+    async def run_stdio_async(self) -> None:
+        """See the SDK."""
+        async with stdio_server() as (read, write):
+            served = self._lowlevel_server
+            await served.run(ShortIds(read), write, served.create_initialization_options())
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """See the SDK."""
