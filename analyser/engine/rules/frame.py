@@ -108,6 +108,13 @@ class Frame:
         kind = self.schema.field(name).type
         return Column(kind, [(held[name], start, end) for held, start, end in self._spans])
 
+    def values(self) -> dict[str, list[Any]]:
+        """All columns as plain Python values, by name."""
+        if len(self._spans) == 1:
+            held, start, end = self._spans[0]
+            return {name: held[name].values(start, end) for name in self.schema.names}
+        return {name: self[name].values() for name in self.schema.names}
+
     def take(self, rows: npt.NDArray[Any]) -> Frame:
         """These rows, by number or as a mask."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows

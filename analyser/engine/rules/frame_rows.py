@@ -23,7 +23,7 @@ def rows_of(frame: Frame) -> list[Row]:
     """One dict per row."""
     if not len(frame):  # most partitions have no rows of some table
         return []
-    columns = {name: frame[name].values() for name in frame.schema.names}
+    columns = frame.values()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
