@@ -146,6 +146,10 @@ def failures_told() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise failed(error) from error
+    except pa.ArrowInvalid as error:
+        if "Recursion level" not in str(error):
+            raise
+        raise QueryError("the rows have lists or structs within each other that are too many to show") from error
 
 
 def failed(error: duckdb.Error) -> Exception:

@@ -22,11 +22,16 @@ def lacks_time_of_day(error: Exception) -> bool:
 
 
 def with_times_of_day(connection: duckdb.DuckDBPyConnection, query: str) -> str:
-    """The query, one SELECT, with `x::TIME` as `x::TIMESTAMP::TIME`; what is a constant ('10:00'::TIME) stays."""
+    """The query, one SELECT, with `x::TIME` as `x::TIMESTAMP::TIME`; what is a constant ('10:00'::TIME) stays, and so
+    does a query that is nested too deeply to look for casts."""
     ((tree,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     text = query.encode()
+    try:
+        casts = [*_casts(json.loads(tree))]
+    except RecursionError:
+        return query
     # From behind, so that places before it stay what they are.
-    for cast in sorted(_casts(json.loads(tree)), key=lambda one: -int(one["type_expr"]["query_location"])):
+    for cast in sorted(casts, key=lambda one: -int(one["type_expr"]["query_location"])):
         word, end = cast["type_expr"]["query_location"], _end(cast)
         behind = word + cast["type_expr"]["query_location_length"]
         text = text[:word] + b"TIMESTAMP" + text[behind:end] + b"::TIME" + text[end:]

@@ -195,6 +195,12 @@ def test_what_fails_while_running_is_a_sentence_too() -> None:
         pytest.param(["table", "exchanges", CAPTURE, "--where", "'\udcff'"], "--where: the SQL is no text", id="table"),
         pytest.param(["table", "exchanges", CAPTURE, "--where", "(" * 500], "--where: the SQL has 501", id="condition"),
         pytest.param(["differ", CAPTURE, "--where", "(" * 500], "the SQL has 50", id="differ"),
+        pytest.param(
+            ["query", CAPTURE, f"select ts::time, {'1+' * 900}1 from exchanges"],
+            "TIMESTAMP WITH TIME ZONE -> TIME",
+            id="sum",
+        ),
+        pytest.param(["query", CAPTURE, f"select {'[' * 80}1{']' * 80}"], "that are too many to show", id="lists"),
         pytest.param(["groups", CAPTURE, "--group", "\udcff"], "", id="a name"),
     ],
 )
