@@ -12,7 +12,8 @@ import pytest
 
 import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness.analyser.analysis import all_rules
+from wirewitness.analyser.analysis import findings_table
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.analysis import Analysis, UnknownTable
 from wirewitness.analyser.engine.facts.stages import Stage
 from wirewitness.analyser.tables.queries import QueryError
@@ -131,9 +132,9 @@ def test_a_broken_rule_costs_no_other_finding(monkeypatch: pytest.MonkeyPatch) -
     def broken(frames: object) -> list[object]:
         raise ZeroDivisionError("a fault of ours")
 
-    changed = dict(all_rules.RULES)
-    changed["KAF103"] = dataclasses.replace(changed["KAF103"], detect=broken, suspects=None)
-    monkeypatch.setattr(all_rules, "RULES", changed)
+    every = [*RULES.values()]
+    every[[*RULES].index("KAF103")] = dataclasses.replace(RULES["KAF103"], detect=broken, suspects=None)
+    monkeypatch.setattr(findings_table, "rules_about", lambda _: every)
     with wirewitness.read(FENCED) as analysis:
         assert set(analysis.findings()["code"]) >= {"KAF105"}
         assert {failure.code for failure in analysis.failures} == {"KAF103"}
