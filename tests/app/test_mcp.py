@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 import wirewitness
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
+from wirewitness.analyser.base.memory_room import room_for
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.cli.mcp_server import answers
 from wirewitness.app.cli.mcp_server.answers import Answers, NoAnswer
@@ -101,6 +103,27 @@ def test_answers_end_after_so_many_characters(told: Answers) -> None:
     text = told.query("select repeat('x', 1000) as x from range(500)", 1000)
     assert len(text) < answers.MOST_BYTES + 200
     assert lines(text)[-1]["more"]
+
+
+@pytest.mark.parametrize("text", ["repeat('x', 3000000000)", "repeat(repeat('x', 1000000), 4000)"])
+def test_a_query_that_takes_gigabytes_is_given_up(told: Answers, text: str) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(NoAnswer, match=r"(?i)memory"):
+        told.query(f"select length({text})")
+    assert resource.getrlimit(resource.RLIMIT_AS) == limits
+    assert "41" in told.query("select 41 as n")
+
+
+def test_room_is_there_until_the_last_of_several_leaves() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with room_for(1 << 30):
+        inner = resource.getrlimit(resource.RLIMIT_AS)
+        with room_for(1 << 40):
+            assert resource.getrlimit(resource.RLIMIT_AS) == inner != limits
+        assert resource.getrlimit(resource.RLIMIT_AS) == inner
+        with pytest.raises(MemoryError):
+            bytearray(1 << 31)
+    assert resource.getrlimit(resource.RLIMIT_AS) == limits
 
 
 def test_a_query_without_an_end_is_given_up(told: Answers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from wirewitness.analyser.base.bounded import bounded, bounded_json, bounded_lines
+from wirewitness.analyser.base.memory_room import room_for
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.tables.queries import literal
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from wirewitness.reports.base.why.packets import Around
 
 MOST_ROWS, MOST_BYTES, MOST_SECONDS = 1000, 60_000, 30.0
+# Beyond what the process has: of a question that makes long texts of nothing.
+MOST_MEMORY = 1 << 30
 _PIECE_BYTES = 1 << 20
 _MOST_HEX_BYTES = 256
 _MOST_DIFFERENCES = 50
@@ -247,7 +250,10 @@ class Answers:
         watch.daemon = True
         watch.start()
         try:
-            yield
+            with room_for(MOST_MEMORY):
+                yield
+        except MemoryError as error:
+            raise NoAnswer(f"given up: it takes more than {MOST_MEMORY >> 20:,} MiB of memory; {narrower}") from error
         except ValueError as error:  # QueryError is one
             if given_up:
                 raise NoAnswer(f"given up after {MOST_SECONDS:.0f} s without an answer; {narrower}") from error
