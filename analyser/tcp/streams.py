@@ -27,6 +27,8 @@ _SEQ = attrgetter("seq")
 _HALF = 1 << 31
 # No window is larger (RFC 7323, 2.3): what confirms bytes further off than this is no acknowledgement of this stream.
 _ACK_REACH = 1 << 30
+# A FIN that the capture lacks is confirmed as one byte more.
+_FIN_PLACE = 1
 # So long a gap may stay open that the receiver says is none.
 PATIENCE_NS = 1_000_000_000
 # So many times as many packets may pass before a gap is given up of which nobody says that it is none.
@@ -320,8 +322,11 @@ class Half:
     def flush(self, packet: int, ts_ns: int) -> None:
         """The flow ends: give up every gap, deliver what is held, and drop what is not needed any more."""
         self.give_up(packet, ts_ns)
-        if self.fin_seq is not None and self.started:
+        if self.started and self.fin_seq is not None:
             self.skip_to(self.fin_seq, packet, ts_ns)
+        elif self.started and self.confirmed is not None and self.confirmed > self.next_seq + _FIN_PLACE:
+            # What the receiver has was sent, and the capture lacks it to the end: it saw one direction only from there.
+            self.skip_to(self.confirmed, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
         if self.again is not None:

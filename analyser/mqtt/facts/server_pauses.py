@@ -3,14 +3,16 @@
 In: views of `exchanges`, `mqtt_publishes`, `mqtt_connections` and `flows`. Out: STEPS and ROWS of the table.
 
 A pause lies between two messages of a server, to whichever client, or between its last one and the end of the capture.
-Who waits has sent a request to which a response is due, on a connection without gaps that the server did not end, and
-got none before the pause was over. Some are answered then, unless the capture ends with the pause: what is never
-answered by a server that goes on was dropped. Where all of them are at one address, the server's TCP has to have
-confirmed what they sent, without a retransmission: else it may be the way to them that was down. It is measured from
-the first of these requests on: a server that nobody asks may be silent as long as it likes.
+Who waits has sent a request to which a response is due, on a connection of which both sides are in the capture, without
+gaps, that the server did not end, and got none before the pause was over. Some are answered then, unless the capture
+ends with the pause: what is never answered by a server that goes on was dropped. Where all of them are at one address,
+the server's TCP has to have confirmed what they sent, without a retransmission: else it may be the way to them that was
+down. It is measured from the first of these requests on: a server that nobody asks may be silent as long as it likes.
 """
 
 from __future__ import annotations
+
+from wirewitness.analyser.engine.facts.gaps import IS_ONE_SIDED
 
 LEAST_NS = 1_000_000_000
 # A pause is so many times as long as the server usually takes.
@@ -41,7 +43,7 @@ STEPS = {
             <= {_LONGEST}""",
     "pause_usual": """
         SELECT server, server_port, median(latency_ms) AS usual_ms FROM pause_asked GROUP BY ALL""",
-    "pause_waiting": """
+    "pause_waiting": f"""
         SELECT lengths.server, lengths.server_port, from_ns, until_ns, asked.* EXCLUDE (server, server_port),
                coalesce(flows.retransmitted_segments, 0) = 0
                    AND coalesce(flows.acked_by_server >= flows.bytes_to_server, false) AS heard
@@ -50,7 +52,7 @@ STEPS = {
             AND asked.at_ns < until_ns AND asked.at_ns >= from_ns - 1_000_000_000
             AND (asked.answered_ns >= until_ns OR (asked.answered_ns IS NULL AND coalesce(answer_due, true)))
         JOIN flows USING (flow_id)
-        WHERE coalesce(flows.gap_bytes, 0) = 0
+        WHERE coalesce(flows.gap_bytes, 0) = 0 AND NOT ({IS_ONE_SIDED})
             AND (flows.closed_by IS NULL OR flows.closed_by = 'client' OR epoch_ns(flows.ts_closed) > until_ns)""",
 }
 ROWS = f"""

@@ -64,6 +64,18 @@ def one_side(packets: Sequence[Captured], broker: bool, port: int = BROKER_PORT)
     return [packet for packet in packets if from_broker(packet, port) == broker]
 
 
+def half_one_sided(
+    packets: Sequence[Captured], broker: bool, port: int = BROKER_PORT, *, late: bool = False
+) -> list[Captured]:
+    """One side is seen in the first half only, in the second one only if late: a mirror port that loses a direction."""
+    half = len(packets) // 2
+    return [
+        packet
+        for number, packet in enumerate(packets)
+        if (number >= half) == late or from_broker(packet, port) != broker
+    ]
+
+
 def mixed(packets: Sequence[Captured], seed: int) -> list[Captured]:
     """Half of the capture, thinned, mixed up and doubled."""
     return duplicated(reordered(thinned(only(packets, seed, seed + 6), seed, 0.05, 0), seed), seed)
@@ -80,6 +92,14 @@ OF_KAFKA = [
     pytest.param(partial(one_side, broker=True), id="responses only"),
     pytest.param(partial(only, first=0, last=6), id="first half"),
     pytest.param(partial(only, first=6, last=12), id="second half"),
+    *(
+        pytest.param(partial(half_one_sided, broker=broker, late=late), id=f"{side} {when}")
+        for broker, late, side, when in (
+            (False, False, "clients", "until the middle"),
+            (False, True, "clients", "from the middle on"),
+            (True, False, "servers", "until the middle"),
+        )
+    ),
     *(pytest.param(partial(only, first=k, last=12), id=f"from {k} of 12 on") for k in (1, 3, 5, 8)),
     *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in range(0, 12, 2)),
     *(pytest.param(partial(mixed, seed=k), id=f"all of it, from {k} of 12 on") for k in (0, 2, 4, 6)),
@@ -115,6 +135,11 @@ OF_MONGODB = [
     pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
     pytest.param(partial(one_side, broker=False, port=MONGO_PORT), id="requests only"),
     pytest.param(partial(one_side, broker=True, port=MONGO_PORT), id="replies only"),
+    *(
+        pytest.param(partial(half_one_sided, broker=broker, late=late, port=MONGO_PORT), id=f"{side} {when}")
+        for broker, side in ((False, "clients"), (True, "servers"))
+        for late, when in ((False, "until the middle"), (True, "from the middle on"))
+    ),
     pytest.param(partial(only, first=5, last=12), id="from the middle on"),
     pytest.param(partial(only, first=0, last=7), id="the beginning"),
     *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in (1, 4, 6, 8)),
@@ -129,6 +154,13 @@ def test_a_damaged_healthy_capture_of_mongodb_has_no_fault(damage: Damage) -> No
 OF_MQTT = [
     pytest.param(partial(one_side, broker=False, port=MQTT_PORT), id="clients only"),
     pytest.param(partial(one_side, broker=True, port=MQTT_PORT), id="server only"),
+    *(
+        pytest.param(partial(half_one_sided, broker=broker, late=late, port=MQTT_PORT), id=f"{side} {when}")
+        for broker, late, side, when in (
+            (False, False, "clients", "until the middle"),
+            (True, False, "servers", "until the middle"),
+        )
+    ),
     pytest.param(partial(reordered, seed=1), id="mixed up"),
     pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
     pytest.param(partial(only, first=5, last=12), id="from the middle on"),
