@@ -22,7 +22,7 @@ from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import CODE, LimitReached, told
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
+from wirewitness.analyser.decoding.run.capture_rows import captures_table, packing_limits, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
 from wirewitness.analyser.engine.facts.limits import MOST_PRODUCT_ROWS, noting
 from wirewitness.analyser.engine.facts.naming_tables import BROKERS, INFERRED_FROM, NAMED_BY, TOPICS
@@ -78,7 +78,10 @@ class CaptureTables:
             ),
         ]
         self.failures: list[Failure] = []
-        self.faults: list[str] = [*reading_faults(decoded.faults, decoded.captures)]
+        self.faults: list[str] = [
+            *reading_faults(decoded.faults, decoded.captures),
+            *packing_limits(decoded.captures),
+        ]
         self._decoded = decoded
         self._decoded_rows = DecodedRows(decoded, names, self.faults, self._beside)
         self._dissectors = tuple(dissectors)

@@ -13,6 +13,7 @@ from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Interface, Ints, Records, Remark, add_remark
+from wirewitness.analyser.capture.packing import TOO_MUCH
 from wirewitness.analyser.capture.pcap_headers import OLD_MAGIC, ORDINARY, PATCHED_MAGIC, Common, Variant, header_bytes
 
 FILE_HEADER_BYTES = 24
@@ -156,7 +157,7 @@ class PcapWalker:
     def _note_rest(self) -> None:
         blocks = self._blocks
         offset, left = blocks.offset(blocks.start), blocks.end - blocks.start
-        if not self._searching:
+        if not (self._searching or self._stats.beyond_limits[TOO_MUCH]):
             text = f"the last record is cut: {left} bytes at byte {offset} are not a whole packet"
             remark = Remark("warn", "cut_record", text, self._packets + 1, offset)
             add_remark(self._stats, self._limits.max_remarks, remark)

@@ -20,6 +20,7 @@ from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.interfaces import InterfaceTable, decode_interface
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
+from wirewitness.analyser.capture.packing import TOO_MUCH
 from wirewitness.analyser.capture.pcapng_packet_options import packet_options
 from wirewitness.analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
 from wirewitness.analyser.capture.pcapng_workloads import DARWIN_BLOCK, PcapngIdentities
@@ -218,7 +219,7 @@ class PcapngWalker:
     def _note_rest(self) -> None:
         blocks = self._blocks
         offset, left = blocks.offset(blocks.start), blocks.end - blocks.start
-        if not self._searching:
+        if not (self._searching or self._stats.beyond_limits[TOO_MUCH]):
             text = f"the last block is cut: {left} bytes at byte {offset} are not a whole block"
             remark = Remark("warn", "cut_record", text, self._packets + 1, offset)
             add_remark(self._stats, self._limits.max_remarks, remark)

@@ -15,12 +15,13 @@ from wirewitness.analyser.capture.link import LINK_LAYERS
 from wirewitness.analyser.capture.log_segment import FORMAT as LOG_SEGMENT
 from wirewitness.analyser.capture.log_segment import is_log_segment
 from wirewitness.analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
+from wirewitness.analyser.capture.packing import Counted, Packing, Unpacked, note_packed
 from wirewitness.analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
 from wirewitness.analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
 from wirewitness.analyser.capture.request_log import FORMAT as REQUEST_LOG
 from wirewitness.analyser.capture.request_log import is_request_log
 from wirewitness.analyser.capture.segments import decode_records
-from wirewitness.analyser.capture.sources import COMPRESSIONS, Counted, Source, Unpacked, decompressed, explain
+from wirewitness.analyser.capture.sources import COMPRESSIONS, Source, decompressed, explain
 
 # Names of link types that are not decoded. In: a number. Out: its name. Source: tcpdump.org/linktypes.html.
 
@@ -89,7 +90,6 @@ LIMIT_REMARKS = {
     "too_many_secrets": "further blocks of decryption secrets are not kept",
     "too_many_clock_steps": "further steps of the capture's clock have no remark of their own",
     "fragments_given_up": "unfinished IP packets were given up to make room for newer ones; TCP bytes may be missing",
-    "unpacked_too_much": "time, the file gave far more than captures of its size do: unpack it to have the rest read",
     "too_many_damages": "damaged places are enough: the rest of the file is not read",
 }
 
@@ -113,6 +113,7 @@ def read_batches(
     stats: CaptureStats,
     limits: CaptureLimits = DEFAULT_LIMITS,
     on_other: Callable[[str, BlockBuffer], None] | None = None,
+    packing: Packing | None = None,
 ) -> Iterator[PacketBatch]:
     """The TCP segments of a capture, block by block, in capture order; `stats` grows on the way.
 
@@ -120,8 +121,9 @@ def read_batches(
     CaptureError when the source cannot be opened or is no capture; damage further on is a remark in `stats`.
     on_other: reads what gives no batches: a request log or a log segment, as the first argument says by its format;
         None where only packets will do.
+    packing: as in `open_blocks`.
     """
-    for packets in read_packets(source, endpoints, stats, limits, on_other):
+    for packets in read_packets(source, endpoints, stats, limits, on_other, packing):
         if len(packets.batch):
             yield packets.batch
 
@@ -132,17 +134,19 @@ def read_packets(
     stats: CaptureStats,
     limits: CaptureLimits = DEFAULT_LIMITS,
     on_other: Callable[[str, BlockBuffer], None] | None = None,
+    packing: Packing | None = None,
 ) -> Iterator[Packets]:
     """All packets of a capture, those without TCP too, block by block; see `read_batches`."""
     for remark in source.remarks:
         add_remark(stats, limits.max_remarks, remark)
     with source.open() as stream:
-        blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name)
+        blocks = open_blocks(BlockBuffer(stream, limits), stats, limits, source.name, packing)
         if on_other is not None and (kind := _other_kind(blocks)) is not None:
             on_other(kind, blocks)
             if blocks.error:
                 add_remark(stats, limits.max_remarks, _read_failed(blocks.error, None, blocks.offset(blocks.end)))
             _note_limits(stats, blocks.offset(blocks.end))
+            note_packed(packing, stats, blocks.offset(blocks.end))
             return
         fragments, clock = Fragments(limits, stats), Clock(limits, stats)
         for records in read_records(blocks, stats, limits, source):
@@ -153,18 +157,21 @@ def read_packets(
     note_end(stats, limits, blocks.offset(blocks.end), blocks.error)
 
 
-def open_blocks(blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str) -> BlockBuffer:
-    """The blocks of the capture itself: decompressed when the first bytes say so."""
+def open_blocks(
+    blocks: BlockBuffer, stats: CaptureStats, limits: CaptureLimits, name: str, packing: Packing | None = None
+) -> BlockBuffer:
+    """The blocks of the capture itself: decompressed when the first bytes say so. packing: of all inputs of the run;
+    None where this is the only one and its rows are not counted."""
     blocks.need(FILE_HEADER_BYTES)
     head = bytes(blocks.data[blocks.start : min(blocks.end, blocks.start + 4)])
     compression = next((kind for magic, kind in COMPRESSIONS.items() if head.startswith(magic)), "")
     if not compression:
         return _as_utf_8(blocks, limits)
     stats.compression = compression
-    packed = Counted(blocks.rest_of_stream())
-    stream, failures = decompressed(compression, cast(BinaryIO, packed))
-    unpacked = Unpacked(stream, packed, limits, stats, (*MAGICS, SECTION_BYTES))
-    inner = BlockBuffer(cast(BinaryIO, unpacked), limits, failures)
+    packing = packing or Packing(limits)
+    packing.begin(stats)
+    stream, failures = decompressed(compression, cast(BinaryIO, Counted(blocks.rest_of_stream(), packing)))
+    inner = BlockBuffer(cast(BinaryIO, Unpacked(stream, packing, stats, limits.block_bytes)), limits, failures)
     inner.need(FILE_HEADER_BYTES)
     if inner.start == inner.end:
         raise CaptureError(f"{name} is {compression}-compressed, but nothing can be unpacked from it{_because(inner)}.")
@@ -268,3 +275,4 @@ def _note_limits(stats: CaptureStats, end: int) -> None:
     for code, text in LIMIT_REMARKS.items():
         if beyond[code]:
             stats.remarks.append(Remark("warn", code, f"{beyond[code]} {text}", None, end))
+    note_packed(None, stats, end)

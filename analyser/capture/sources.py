@@ -1,10 +1,9 @@
 """One capture to read. In: a path or a stream. Out: an open stream, or a sentence that says why there is none."""
 
 import gzip
-import io
 import sys
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, cast
 
@@ -12,8 +11,7 @@ from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.growing import Growing
-from wirewitness.analyser.capture.limits import CaptureLimits
-from wirewitness.analyser.capture.model import CaptureStats, Remark
+from wirewitness.analyser.capture.model import Remark
 
 # Compressed captures. In: a compressed stream. Out: a stream of what it holds. The codecs load when one is needed.
 
@@ -33,69 +31,6 @@ def decompressed(compression: str, stream: BinaryIO) -> tuple[BinaryIO, tuple[ty
     import lz4.frame
 
     return cast(BinaryIO, lz4.frame.LZ4FrameFile(stream)), (EOFError, RuntimeError)
-
-
-class Counted(io.RawIOBase):
-    """A stream that counts what is read of it."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = cast(Any, stream)
-        self.count = 0
-
-    def fileno(self) -> int:
-        return int(self._stream.fileno())
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int | None:
-        """As io.RawIOBase.readinto."""
-        count: int | None = self._stream.readinto(target)
-        self.count += count or 0
-        return count
-
-
-class Unpacked(io.RawIOBase):
-    """What a compressed stream holds, as much as an honest capture of its size would: zeros and the like pack a
-    thousand times as small, and a few kilobytes of them would keep everybody busy for hours.
-
-    magics: the first bytes of captures; what begins otherwise is a request log or log segment, of which more is read.
-    """
-
-    def __init__(
-        self, stream: BinaryIO, packed: Counted, limits: CaptureLimits, stats: CaptureStats, magics: Collection[bytes]
-    ) -> None:
-        self._read = getattr(stream, "readinto1", None) or cast(Any, stream).readinto
-        self._stream = stream
-        self._packed, self._limits, self._stats = packed, limits, stats
-        self._ratio, self._slack_bytes = limits.usual_packing_ratio, limits.packing_slack_bytes
-        self._magics = magics
-        self._given = 0
-        self._over = False
-
-    def readable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def readinto(self, target: Any) -> int | None:
-        """As io.RawIOBase.readinto; nothing more once the limit is reached."""
-        most = self._packed.count * self._ratio + self._slack_bytes - self._given
-        if self._over or most <= 0:
-            self._stats.beyond_limits["unpacked_too_much"] += not self._over
-            self._over = True
-            return 0
-        count: int | None = self._read(target[:most] if most < len(target) else target)
-        if count and not self._given:
-            self._begin(bytes(target[: min(count, 4)]))
-        self._given += count or 0
-        return count
-
-    def _begin(self, head: bytes) -> None:
-        limits = self._limits
-        if not any(magic.startswith(head) for magic in self._magics):
-            self._ratio, self._slack_bytes = limits.usual_log_packing_ratio, limits.log_packing_slack_bytes
 
 
 STANDARD_INPUT = "-"

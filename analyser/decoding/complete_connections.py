@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wirewitness.analyser.base.faults import caught
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.decoding.identify import CERTAIN
 from wirewitness.analyser.tcp.complete_flows import Flags, Ints, WholeStreams, sides_of
 from wirewitness.dissectors.core.batch_backoff import Rests
@@ -50,8 +51,12 @@ class WholeDecoder:
         """Is there a protocol that reads whole connections?"""
         return any(dissector.whole is not None for dissector in self._dissectors.values())
 
-    def portions(self, found: WholeStreams, numbers: Ints, out: Sink) -> Iterator[Portion]:
-        """These connections, as far as somebody reads them."""
+    def portions(
+        self, found: WholeStreams, numbers: Ints, out: Sink, packing: Packing | None = None
+    ) -> Iterator[Portion]:
+        """These connections, as far as somebody reads them. packing: see FlowDecoder.consume; who takes a
+        portion counts its rows before the next one."""
+        size = PORTION_BYTES if packing is None else min(PORTION_BYTES, packing.part_bytes)
         heads = _heads(found, 2 * numbers)
         may = {name: _may(dissector.opens, heads) for name, dissector in self._dissectors.items()}
         carried = [_may(carrier.opens, heads) for carrier in CARRIERS.values()]
@@ -65,8 +70,8 @@ class WholeDecoder:
                     rivals = np.flatnonzero(alone & flags)
                     alone[rivals] = self._nothing(self._dissectors[other], found, numbers[rivals])
             left &= ~alone
-            for some in _portions(found, numbers[alone]):
-                if self._rests.still(name):
+            for some in _portions(found, numbers[alone], size):
+                if self._rests.still(name) or (packing is not None and packing.is_over):
                     continue
                 try:
                     read = dissector.whole(_joined(found, some), self._limits, self._options, out)
@@ -114,13 +119,13 @@ def _heads(found: WholeStreams, streams: Ints) -> Bytes:
     return heads
 
 
-def _portions(found: WholeStreams, numbers: Ints) -> Iterable[Ints]:
-    """The connections in parts of about PORTION_BYTES."""
+def _portions(found: WholeStreams, numbers: Ints, size: int) -> Iterable[Ints]:
+    """The connections in parts of about so many bytes."""
     if not len(numbers):
         return []
     total = np.concatenate(([0], np.cumsum(found.segments.size)))
     sizes = total[found.until[2 * numbers + 1]] - total[found.first[2 * numbers]]
-    edges = np.searchsorted(np.cumsum(sizes), np.arange(PORTION_BYTES, int(sizes.sum()), PORTION_BYTES))
+    edges = np.searchsorted(np.cumsum(sizes), np.arange(size, int(sizes.sum()), size))
     return [part for part in np.split(numbers, edges) if len(part)]
 
 

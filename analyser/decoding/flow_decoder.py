@@ -12,6 +12,7 @@ from itertools import chain
 from operator import attrgetter
 
 from wirewitness.analyser.base.faults import caught
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.decoding.carriers import (
     Inside,
     Items,
@@ -30,7 +31,7 @@ from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, f
 from wirewitness.analyser.decoding.inflated import CountedRows, InflatedRows, refused
 from wirewitness.analyser.decoding.observed_order import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
-from wirewitness.analyser.decoding.stream_portions import COMPRESSED_BYTES, in_parts, in_slices
+from wirewitness.analyser.decoding.stream_portions import COMPRESSED_BYTES, PART_BYTES, in_parts, in_slices, size_of
 from wirewitness.analyser.decoding.tls_handshake import encryption
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
@@ -91,6 +92,7 @@ class FlowDecoder:
         self._watcher = watcher
         self._inside: Inside | None = None
         self._inflated: InflatedRows | None = None
+        self._packing: Packing | None = None
         self._dissectors = dissectors
         self._carriers = carriers
         self._failed: list[tuple[str, str]] = []
@@ -120,12 +122,14 @@ class FlowDecoder:
         own = UNDECIDED_BYTES if self._listener is None else PROTOCOL_BYTES
         return own if self._inside is None else own + self._inside.own_bytes
 
-    def consume(self, flow: Flow, out: Sink) -> None:
-        """Take what the flow has queued."""
+    def consume(self, flow: Flow, out: Sink, packing: Packing | None = None) -> None:
+        """Take what the flow has queued. packing: limits what comes of it; None where no input is compressed."""
+        self._packing = packing
         try:
             self._consume(flow, out)
         except Exception as error:  # of what makes framers and decoders, or of our own
             self._end(flow, Fault(0, caught(error)), out)
+        self._packing = None
         for name, kind in self._failed:
             self._tell(name, kind, _start(flow), out, goes_on=True)
         self._failed.clear()
@@ -160,7 +164,7 @@ class FlowDecoder:
             self._first_words.take(flow, queued)
             if self._first_words.over:
                 self._first_words = None
-        *parts, last = in_parts(queued, COMPRESSED_BYTES if self._inflated is not None else None)
+        *parts, last = in_parts(queued, self._part_bytes())
         for part in parts:
             self._take(flow, part, out, ends=False, lets_go=False)
         self._take(flow, last, out, ends=flow.finished or flow.streams_over, lets_go=flow.let_go)
@@ -168,6 +172,9 @@ class FlowDecoder:
     def _take(self, flow: Flow, queued: Items, out: Sink, *, ends: bool, lets_go: bool) -> None:
         """The next part. ends: nothing follows. lets_go: nothing is to be held."""
         if self._over or self._ends:
+            return
+        if self._packing is not None and self._packing.is_over:
+            self._refuse(out)
             return
         if self._inflated is not None:
             self._inflated.came(queued)
@@ -181,9 +188,7 @@ class FlowDecoder:
             if ends and self._inside is not None and (faults := self._inside.faults()):
                 self._end(flow, min(faults, key=attrgetter("order")), out)
             return
-        if self._inflated is None:
-            self._listen(flow, self._listener, queued, out)
-        elif not self._inflate(flow, self._listener, self._inflated, queued, out):
+        if not self._read(flow, self._listener, queued, out):
             return
         if ends:
             self._listener.drop(out)
@@ -212,20 +217,57 @@ class FlowDecoder:
         client_is_low = bool(flow.client_is_low)
         listener.take(items[client_is_low], items[not client_is_low], out)
 
+    def _part_bytes(self) -> int:
+        """Of one direction no more is decoded at once."""
+        most = PART_BYTES if self._inflated is None else COMPRESSED_BYTES
+        return most if self._packing is None else min(most, self._packing.part_bytes)
+
+    def _read(self, flow: Flow, listener: Listener, queued: Items, out: Sink) -> bool:
+        """Decode items. False: something compressed gave too much, and nothing more is decoded."""
+        if self._inflated is not None:
+            return self._inflate(flow, listener, self._inflated, queued, out)
+        if self._packing is None:
+            self._listen(flow, listener, queued, out)
+            return True
+        return self._unpack(flow, listener, self._packing, queued, out)
+
+    def _unpack(self, flow: Flow, listener: Listener, packing: Packing, queued: Items, out: Sink) -> bool:
+        """Decode items of a compressed input."""
+        is_tight = packing.is_tight
+        parts = [*in_slices(queued, bool(flow.client_is_low))] if is_tight else [queued]
+        for part in parts:
+            before = listener.given
+            self._listen(flow, listener, part, out, is_last=part is parts[-1])
+            if is_tight:
+                listener.read_left(out)
+            if not packing.took(size_of(part), max(listener.given - before, 0)):
+                self._refuse(out)
+                return False
+        return True
+
+    def _refuse(self, out: Sink) -> None:
+        """Nothing more is decoded: a limit is reached."""
+        if self._listener is not None:
+            self._listener.read_left(out)
+            self._listener.let_go(out)
+            self._listener.finish(out)
+        self._undecided = self._listener = self._inside = None
+        self._over = True
+
     def _inflate(self, flow: Flow, listener: Listener, inflated: InflatedRows, queued: Items, out: Sink) -> bool:
-        """Decode items that were compressed. False: they gave too much, and nothing more is decoded."""
+        """Decode items that were compressed inside a connection."""
         rows = CountedRows(self._dissector.rows if self._dissector is not None else (), out)
         *parts, last = in_slices(queued, bool(flow.client_is_low))
         for part in (*parts, last):
             before = listener.given + rows.given
             self._listen(flow, listener, part, rows, is_last=part is last)
             listener.read_left(rows)
-            if not inflated.gave(max(listener.given + rows.given - before, 0)):
+            gave = max(listener.given + rows.given - before, 0)
+            is_within = inflated.gave(gave)
+            if not is_within:
                 out.expert(refused(part, bool(flow.client_is_low)))
-                listener.let_go(out)
-                listener.finish(out)
-                self._listener = self._inside = None
-                self._over = True
+            if not is_within or (self._packing is not None and not self._packing.took(size_of(part), gave)):
+                self._refuse(out)
                 return False
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirewitness.analyser.decoding.stream_portions import Items
+from wirewitness.analyser.decoding.stream_portions import Items, size_of
 from wirewitness.analyser.tcp.chunks import Run
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.limits import Limits
@@ -31,7 +31,7 @@ class InflatedRows:
 
     def came(self, items: Items) -> None:
         """These were captured."""
-        self._usual += self._limits.usual_rows_per_compressed_byte * _captured(items)
+        self._usual += self._limits.usual_rows_per_compressed_byte * size_of(items)
 
     def gave(self, count: int) -> bool:
         """So many messages and rows came of it. Is that within the limit?"""
@@ -87,7 +87,3 @@ def refused(items: Items, client_is_low: bool) -> Row:
     _, from_low, segments = max(runs)
     direction = CLIENT_TO_SERVER if from_low == client_is_low else SERVER_TO_CLIENT
     return expert_row(direction=direction, packet=segments.packets[-1], ts=segments.ts_ns[-1], remark=_REMARK)
-
-
-def _captured(items: Items) -> int:
-    return sum(item.size for _, item in items if isinstance(item, Run))

@@ -81,6 +81,11 @@ def in_slices(queued: Items, first: bool, slice_bytes: int | None = None) -> Ite
             yield part
 
 
+def size_of(items: Items) -> int:
+    """Their bytes, gaps not counted."""
+    return sum(run.size for run in _runs(items))
+
+
 def _runs(items: Items) -> Iterator[Run]:
     return (item for _, item in items if isinstance(item, Run))
 

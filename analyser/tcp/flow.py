@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wirewitness.analyser.capture import Endpoints
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from wirewitness.analyser.tcp.flow_waits import Waits
 from wirewitness.analyser.tcp.notes import Note
@@ -33,8 +34,8 @@ class FlowReader(Protocol):
         """Memory that it takes itself, roughly."""
         ...
 
-    def consume(self, flow: Flow, out: Sink) -> None:
-        """Take what the flow has queued."""
+    def consume(self, flow: Flow, out: Sink, packing: Packing | None = None) -> None:
+        """Take what the flow has queued. packing: limits what comes of it; None where no input is compressed."""
         ...
 
     def settle(self, flow: Flow, out: Sink) -> None:

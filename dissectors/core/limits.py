@@ -26,10 +26,10 @@ class CaptureLimits:
     fragment_timeout_s: fragments of one IP packet come within this time of the capture's clock.
     max_fragment_bytes, max_datagrams: unfinished IP packets kept, in memory and in number; the oldest are given up.
     clock_back_s, clock_forward_s: steps of the capture's clock that get a remark; max_clock_remarks of them.
-    usual_packing_ratio, packing_slack_bytes: a compressed capture is read up to so many times its size and the slack.
-        Captures of the lab pack 24 times as small at best (zstd -19), heartbeats alone 13 times.
-    usual_log_packing_ratio, log_packing_slack_bytes: the same of a request log or log segment; 42 times, and a message
-        takes hundreds of bytes there.
+    usual_packing_ratio, packing_slack_of_all_bytes: compressed inputs are read up to so many times their size; what
+        all of a run give beyond it. Packets of one payload pack as well as zeros.
+    usual_rows_per_packed_byte, packing_slack_of_all_rows: so many packets, messages and rows may come of each of their
+        bytes; what all of a run give beyond it.
     max_line_bytes: longer lines of a request log are passed over.
     max_stored_batch_bytes: no batch of a log segment is believed to be larger.
     segment_slack_bytes: behind damage in one, checksums are tried over 8 times what was read and so much.
@@ -45,10 +45,10 @@ class CaptureLimits:
     fragment_timeout_s: int = 30
     max_fragment_bytes: int = 16 * MIB
     max_datagrams: int = 10_000
-    usual_packing_ratio: int = 64
-    packing_slack_bytes: int = MIB // 4
-    usual_log_packing_ratio: int = 100
-    log_packing_slack_bytes: int = 4 * MIB
+    usual_packing_ratio: int = 1000
+    packing_slack_of_all_bytes: int = 32 * MIB
+    usual_rows_per_packed_byte: int = 4
+    packing_slack_of_all_rows: int = 200_000
     max_remarks: int = 200
     max_interfaces: int = 10_000
     max_comments: int = 1000

@@ -49,6 +49,11 @@ class RawStore:
         self.tables[name] = self.table_type(name, fields, kinds, rows, self.folder, gather, self._compression, names)
         return self.tables[name]
 
+    @property
+    def given_rows(self) -> int:
+        """Rows that came so far, whoever they belong to."""
+        return sum(table.total_rows + table.waiting_rows for table in self.tables.values())
+
     def hand_over(self) -> dict[str, HandedOver]:
         """All rows in files, of the tables that have any; see `RawTable.hand_over`."""
         return {name: table.hand_over() for name, table in self.tables.items() if table.has_rows}

@@ -26,6 +26,7 @@ from wirewitness.dissectors.core.protocol import Dissector, Sink
 from wirewitness.dissectors.registry import log_reader, segment_reader
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.capture.packing import Packing
     from wirewitness.analyser.decoding.run.logs import Listener, LogReading
     from wirewitness.analyser.decoding.run.segments import SegmentReading
 
@@ -42,13 +43,15 @@ class BrokerFiles:
         out: Sink,
         store: RawStore,
         records: FlowRecords,
+        packing: Packing,
         listener: Listener | None = None,
     ) -> None:
-        """out, store: get the rows. records: get the connections of request logs. listener: is told of these."""
+        """out, store: get the rows. records: get the connections of request logs. packing: see `Pipeline`. listener: is
+        told of connections."""
         self._dissectors, self._options = dissectors, options
         self._limits, self._decode_options = limits, decode_options
         self._out, self._store, self._records = out, store, records
-        self._listener = listener
+        self._packing, self._listener = packing, listener
         self._logs: LogReading | None = None
 
     def read(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer, number: int) -> Iterator[int]:
@@ -89,7 +92,7 @@ class BrokerFiles:
         reader = segment_reader(self._dissectors)
         if reader is None:
             raise CaptureError(f"{name} is a log segment, and no dissector that is on reads it.")
-        return SegmentReading(reader, self._limits, self._decode_options, self._out, self._store)
+        return SegmentReading(reader, self._limits, self._decode_options, self._out, self._store, self._packing)
 
     def _request_logs(self, name: str) -> LogReading:
         from wirewitness.analyser.decoding.run.logs import LogReading
@@ -98,5 +101,12 @@ class BrokerFiles:
         if reader is None:
             raise CaptureError(f"{name} is a request log, and no dissector that is on reads it.")
         return LogReading(
-            reader, self._limits, self._decode_options, self._out, self._store, self._records, self._listener
+            reader,
+            self._limits,
+            self._decode_options,
+            self._out,
+            self._store,
+            self._records,
+            self._packing,
+            self._listener,
         )

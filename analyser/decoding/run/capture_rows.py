@@ -7,9 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.base.faults import CODE, counted
+from wirewitness.analyser.base.faults import CODE, LimitReached, counted, told
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
 from wirewitness.analyser.capture.opening import OF_DIRECTORIES
+from wirewitness.analyser.capture.packing import TOO_MUCH
 from wirewitness.analyser.capture.reader import LIMIT_REMARKS
 from wirewitness.analyser.decoding.tls_handshake import Handshake, Seen, handshake
 from wirewitness.analyser.tables.tables import arrow_schema
@@ -96,7 +98,15 @@ def _handshake(flow: Flow, known: Encryption, client: Half, server: Half, alerts
 
 _NS_PER_MS = 1e6
 
-_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", "log_long", "segment_given_up", *LIMIT_REMARKS)
+_LIMIT_CODES = (
+    "too_many_pairs",
+    "too_many_headers",
+    "overlong_packet",
+    "log_long",
+    "segment_given_up",
+    TOO_MUCH,
+    *LIMIT_REMARKS,
+)
 
 LINK_NAMES = {
     0: "BSD loopback",
@@ -175,6 +185,14 @@ def reading_faults(faults: Mapping[str, int], captures: Sequence[CaptureStats]) 
     """A sentence for each fault of our own while captures were read. faults: see `Sink`."""
     yield from (counted(text, times) for text, times in faults.items())
     yield from (remark_line(one.file, remark) for one in captures for remark in one.remarks if remark.code == CODE)
+
+
+def packing_limits(captures: Sequence[CaptureStats]) -> Iterator[str]:
+    """A sentence where compressed inputs are not read whole; their remarks name them."""
+    number = sum(any(remark.code == TOO_MUCH for remark in one.remarks) for one in captures)
+    if number:
+        limit = LimitReached("what is compressed becomes far more than its size tells")
+        yield told(limit, "what reads captures", f"the rest of {count(number, 'input')} is not read")
 
 
 def note_row(direction: int | None, packet: int | None, note: Note) -> Row:

@@ -42,6 +42,12 @@ class NewKeys(NamedTuple):
     entries: Mapping[bytes, tuple[bytes, ...]]
 
 
+class Unpacked(NamedTuple):
+    """Parcels that follow are of a compressed input; so much of all compressed ones is read by now."""
+
+    packed_bytes: int
+
+
 class NoMore(NamedTuple):
     """All parcels have come; now_ns: the latest time in the captures."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.capture import EndpointTable
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.decoding.complete_connections import Portion, WholeDecoder, speaks
 from wirewitness.analyser.decoding.faults import Place, tell, tell_of_no_flow
 from wirewitness.analyser.decoding.rows.store import RawStore
@@ -28,7 +29,8 @@ from wirewitness.dissectors.core.protocol import Sink
 
 
 class WholeReading:
-    """A `WholeReader`. own_ports: those whose protocol the user named, of which nothing is read here."""
+    """A `WholeReader`. own_ports: those whose protocol the user named, of which nothing is read here. packing: see
+    `Pipeline`."""
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class WholeReading:
         own_ports: Sequence[int],
         out: Sink,
         store: RawStore,
+        packing: Packing,
     ) -> None:
         self._decoder = decoder
         self._endpoints = endpoints
@@ -45,6 +48,7 @@ class WholeReading:
         self._own_ports = own_ports
         self._out = out
         self._store = store
+        self._packing = packing
 
     def read(self, found: Whole) -> WholeRead:
         """See `WholeReader.read`."""
@@ -56,8 +60,11 @@ class WholeReading:
         protocol = np.full(len(flows), NO_PROTOCOL)
         taken = left & ~client & ~server
         protocols: list[str] = []
-        for portion in self._decoder.portions(found.streams, np.flatnonzero(left & client), self._out):
+        packing = self._packing.if_open
+        for portion in self._decoder.portions(found.streams, np.flatnonzero(left & client), self._out, packing):
             known = self._take(portion, flows)
+            if packing is not None:
+                packing.count()
             taken[known] = True
             if portion.protocol not in protocols:
                 protocols.append(portion.protocol)

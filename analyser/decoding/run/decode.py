@@ -15,9 +15,10 @@ import pyarrow as pa
 from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, EndpointTable, PacketBatch, Source
 from wirewitness.analyser.capture.model import joined
+from wirewitness.analyser.capture.packing import TOO_MUCH
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.child import Child, NewKeys, NextFile, NoMore, ShardJob
+from wirewitness.analyser.decoding.run.child import Child, NewKeys, NextFile, NoMore, ShardJob, Unpacked
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
@@ -109,6 +110,11 @@ class ShardDealing:
         """See `Dealing`."""
         for child in self._children:
             child.tell(NewKeys(entries))
+
+    def packed(self, packed_bytes: int) -> None:
+        """See `Dealing`."""
+        for child in self._children:
+            child.tell(Unpacked(packed_bytes))
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:
         """See `Dealing`."""
@@ -208,7 +214,9 @@ class SharedReading:
                 flows.append(feather.read_table(result.flows))
             decoded.faults.update(result.faults)
             for capture, remark in result.remarks:
-                decoded.captures[capture].remarks.append(remark)
+                remarks = decoded.captures[capture].remarks
+                if remark.code != TOO_MUCH or all(known.code != TOO_MUCH for known in remarks):
+                    remarks.append(remark)
         decoded.flow_facts = pa.concat_tables(flows).sort_by(FLOW)
         if self._dealing is not None:
             self._dealing.let_go()

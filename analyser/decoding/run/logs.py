@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from wirewitness.analyser.base.faults import CODE, PLEASE, caught
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import CaptureStats, RequestLog
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.capture.request_log import LogLine
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
@@ -77,9 +78,11 @@ class LogReading:
         out: Sink,
         store: RawStore,
         records: FlowRecords,
+        packing: Packing,
         listener: Listener | None = None,
     ) -> None:
         self._protocol, self._reader = reader
+        self._packing = packing
         self._listener = listener
         self._limits, self._options = limits, options
         self._out, self._store, self._records = out, store, records
@@ -114,6 +117,9 @@ class LogReading:
         yield stats.captured_bytes
 
     def _read_piece(self, log: RequestLog, lines: Iterator[LogLine], stats: CaptureStats, file_index: int) -> None:
+        packing = self._packing.if_open
+        if packing is not None and packing.is_over:
+            return
         for number, ts_ns, text, is_cut in lines:
             try:
                 exchange = self._reader.read(text)
@@ -127,6 +133,8 @@ class LogReading:
             except Exception as error:  # of our own: some rows of this line are not there
                 caught(error)
                 log.count(CODE)
+            if packing is not None and not packing.took(len(text), 1):
+                return
 
     def end(self) -> None:
         """No log follows: end all connections."""

@@ -28,6 +28,7 @@ from wirewitness.analyser.capture import (
     read_batches,
 )
 from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.capture.packing import Packing, note_packed
 from wirewitness.analyser.decoding.complete_connections import WholeDecoder
 from wirewitness.analyser.decoding.faults import tell_of_no_flow
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
@@ -106,6 +107,8 @@ class Pipeline:
         self._dealing: Dealing = dealing(self._endpoints)
         self._records = FlowRecords(self._endpoints)
         with_waits = waits.TABLE in tables
+        # A method, since rows may go to another store.
+        self._packing = Packing(self._limits.capture, lambda: self._store.given_rows)
         whole = self._whole_reading()
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits, whole)
         self._records.delays = self._flows.delays
@@ -117,6 +120,7 @@ class Pipeline:
             self._sink,
             self._store,
             self._records,
+            self._packing,
             self._log_listener(),
         )
         self.result = self.decoded()
@@ -138,7 +142,7 @@ class Pipeline:
         if not decoder.reads_any:
             return None
         own_ports = list(self._options.decode_as)
-        return WholeReading(decoder, self._endpoints, self._records, own_ports, self._sink, self._store)
+        return WholeReading(decoder, self._endpoints, self._records, own_ports, self._sink, self._store, self._packing)
 
     def _log_listener(self) -> Listener | None:
         """Who is told of the connections of request logs."""
@@ -220,7 +224,7 @@ class Pipeline:
             for _ in self._broker_files.read(kind, source, stats, blocks, number):
                 pass
 
-        for _ in read_batches(source, self._endpoints, stats, self._limits.capture, read):
+        for _ in read_batches(source, self._endpoints, stats, self._limits.capture, read, self._packing):
             raise CaptureError(f"{source.name} is no file of a broker any more: it has packets.")
 
     def advance(self, now_ns: int) -> None:
@@ -230,6 +234,7 @@ class Pipeline:
 
     def next_file(self, index: int, packets_before: int) -> None:
         """Packets that follow come from the capture with this index; so many packets are in those before it."""
+        self._packing.end()
         self._flows.next_file(index, packets_before)
         self._dealing.next_file(index, packets_before)
 
@@ -237,8 +242,11 @@ class Pipeline:
         """Take one batch; `clock` as in FlowTable.feed."""
         if self._keys is not None:
             self._keys.refresh()
+        self._packing.came(len(batch))
         self._flows.feed(batch, clock)
         self._end_batch()
+        if self._packing.is_open:
+            self._packing.count()
         self._unpacked_bytes += int(batch.payload_bytes.sum())
         if self._unpacked_bytes > _UNPACKED_BYTES:
             self._unpacked_bytes = 0
@@ -274,6 +282,16 @@ class Pipeline:
         """What another process read of key logs."""
         (self._keys or self._use_keys()).merge(entries)
 
+    def unpacked(self, packed_bytes: int) -> None:
+        """Packets that follow are of a compressed input, of which another process has read so much."""
+        self._packing.begin()
+        self._packing.packed_bytes = packed_bytes
+
+    @property
+    def has_too_much(self) -> bool:
+        """Was something of the compressed input left out because it became too much?"""
+        return self._packing.is_over
+
     def take_keys(self, stats: CaptureStats) -> None:
         """Secrets that the capture brings along, before the packets behind them are decoded."""
         if stats.secrets and (entries := (self._keys or self._use_keys()).take(stats)):
@@ -306,8 +324,11 @@ class Pipeline:
         total = source.path.stat().st_size if source.path is not None and source.path.is_file() else None
         try:
             on_other = partial(self._read_other, source, stats, total, progress)
-            for batch in read_batches(source, self._endpoints, stats, self._limits.capture, on_other):
+            limits, packing = self._limits.capture, self._packing
+            for batch in read_batches(source, self._endpoints, stats, limits, on_other, packing):
                 self.take_keys(stats)
+                if packing.is_open:
+                    self._dealing.packed(packing.packed_bytes)
                 self._feed_own(self._dealing.take(batch))
                 if progress is not None:
                     progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
@@ -317,6 +338,7 @@ class Pipeline:
             self._feed_own(self._dealing.rest())
             raise
         self._feed_own(self._dealing.rest())
+        note_packed(self._packing, stats, 0)
 
     def _read_other(
         self,
@@ -354,7 +376,8 @@ class Pipeline:
             self._leaving[flow.first_packet] = flow
         elif flow.finished or flow.streams_over:
             flow.decoder = None
-        if self._leaving and (self._later.is_full or not self.budget.is_ample):
+        is_tight = self._packing.is_open and self._packing.is_tight
+        if self._leaving and (self._later.is_full or is_tight or not self.budget.is_ample):
             self._settle()
 
     def _rows_of(self, flow: Flow) -> None:
@@ -391,7 +414,7 @@ class Pipeline:
 
     def _take_rows(self, flow: Flow) -> None:
         if flow.decoder is not None:
-            flow.decoder.consume(flow, self._sink)
+            flow.decoder.consume(flow, self._sink, self._packing.if_open)
         if flow.client_is_low is None and not flow.finished:
             return
         notes = flow.take_notes()

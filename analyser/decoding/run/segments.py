@@ -10,6 +10,7 @@ from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.capture import CaptureStats, LogSegment, Remark
 from wirewitness.analyser.capture.log_segment import partition_of
 from wirewitness.analyser.capture.model import add_remark
+from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import NO_FLOW
 from wirewitness.dissectors.core.limits import Limits
@@ -30,10 +31,16 @@ class SegmentReading:
     """Reads one segment after the other."""
 
     def __init__(
-        self, reader: SegmentReader, limits: Limits, options: DecodeOptions, out: Sink, store: RawStore
+        self,
+        reader: SegmentReader,
+        limits: Limits,
+        options: DecodeOptions,
+        out: Sink,
+        store: RawStore,
+        packing: Packing,
     ) -> None:
         self._reader, self._limits, self._options = reader, limits, options
-        self._out, self._store = out, store
+        self._out, self._store, self._packing = out, store, packing
 
     def read(self, segment: LogSegment, stats: CaptureStats, path: FilePath | None, file_index: int) -> Iterator[int]:
         """Make the rows of a segment; now and then the bytes that are read so far."""
@@ -51,6 +58,9 @@ class SegmentReading:
                 )
                 add_remark(stats, most, Remark("error", CODE, text, None, batch.place))
             self._out.relieve()
+            packing = self._packing.if_open
+            if packing is not None and not packing.took(len(batch.data), 1):
+                break
             if stats.captured_bytes - packed >= _PACKED_BYTES:
                 packed = stats.captured_bytes
                 self._store.mark(NO_FLOW)

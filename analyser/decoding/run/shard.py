@@ -40,6 +40,9 @@ class Dealing(Protocol):
     def keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
         """Secrets for the packets that follow."""
 
+    def packed(self, packed_bytes: int) -> None:
+        """Packets that follow are of a compressed input; so much of all compressed ones is read by now."""
+
     def take(self, batch: PacketBatch) -> Iterator[Own]:
         """The next batch, whose data is valid until all was taken that this gives. Raises ShardFailed."""
 
@@ -86,6 +89,9 @@ class ShardFilter:
         """See `Dealing`."""
 
     def keys(self, entries: Mapping[bytes, tuple[bytes, ...]]) -> None:
+        """See `Dealing`."""
+
+    def packed(self, packed_bytes: int) -> None:
         """See `Dealing`."""
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:

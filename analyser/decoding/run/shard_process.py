@@ -15,8 +15,9 @@ from pyarrow import feather
 from wirewitness.analyser.base.collector import collector_paused
 from wirewitness.analyser.base.faults import CODE, told
 from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.capture.packing import TEXT, TOO_MUCH
 from wirewitness.analyser.decoding.rows.store import RawStore
-from wirewitness.analyser.decoding.run.child import Done, NewKeys, NextFile, NoMore, ShardJob, ShardResult
+from wirewitness.analyser.decoding.run.child import Done, NewKeys, NextFile, NoMore, ShardJob, ShardResult, Unpacked
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.shared_memory import Area
@@ -66,6 +67,7 @@ class ShardReader:
             self._take(message)
             if isinstance(message, Parcel):
                 _tell(told, Done())
+        self._note_too_much()
         self._pipeline.advance(message.now_ns)
         self._pipeline.end()
         decoded = self._pipeline.decoded()
@@ -74,11 +76,15 @@ class ShardReader:
 
     def _take(self, message: Any) -> None:
         if isinstance(message, NextFile):
+            self._note_too_much()
             self._file, self._gave_up = message.number, False
             self._pipeline.next_file(*message)
             return
         if isinstance(message, NewKeys):
             self._pipeline.merge_keys(message.entries)
+            return
+        if isinstance(message, Unpacked):
+            self._pipeline.unpacked(message.packed_bytes)
             return
         own = unpacked(self._areas[message.area].view(message.end), message, self._pipeline.endpoints)
         if self._gave_up or not len(own.batch):
@@ -90,6 +96,10 @@ class ShardReader:
             rest = f"what follows packet {int(own.batch.packet[0]) - 1} is not read of some connections"
             text = told(error, "what reads captures", rest)
             self._remarks.append((self._file, Remark("error", CODE, text, None, 0)))
+
+    def _note_too_much(self) -> None:
+        if self._pipeline.has_too_much:
+            self._remarks.append((self._file, Remark("warn", TOO_MUCH, TEXT, None, 0)))
 
 
 def _write_flows(decoded: Decoded, folder: Path) -> Path | None:

@@ -225,9 +225,8 @@ def heartbeats() -> bytes:
 def test_ordinary_captures_are_read_whole_however_they_are_packed(name: str, codec: str) -> None:
     data = heartbeats() if name == "heartbeats" else (SAMPLES / f"{name}.pcapng").read_bytes()
     packed = SMALLEST[codec](data)
-    limits = CaptureLimits()
-    assert len(data) < limits.usual_packing_ratio / 2 * len(packed), "there is room"
-    segments, stats = read_source(Source("-", stream=io.BytesIO(packed)), packing_slack_bytes=1 << 16)
+    assert len(data) < CaptureLimits().usual_packing_ratio / 20 * len(packed), "there is room"
+    segments, stats = read_source(Source("-", stream=io.BytesIO(packed)), packing_slack_of_all_bytes=1 << 16)
     assert segments == read_source(Source("-", stream=io.BytesIO(data)))[0]
     assert not stats.beyond_limits["unpacked_too_much"]
 
@@ -235,11 +234,13 @@ def test_ordinary_captures_are_read_whole_however_they_are_packed(name: str, cod
 @pytest.mark.parametrize("codec", SMALLEST)
 def test_a_packet_again_and_again_is_read_up_to_a_multiple_of_the_size(codec: str) -> None:
     data = ONE + ONE[24:] * 60_000
-    packed, limits = SMALLEST[codec](data), CaptureLimits()
-    segments, stats = read_source(Source("-", stream=io.BytesIO(packed)))
-    most = limits.usual_packing_ratio * len(packed) + limits.packing_slack_bytes
-    assert len(segments) * len(ONE[24:]) <= most < len(data)
+    packed = SMALLEST[codec](data)
+    segments, stats = read_source(
+        Source("-", stream=io.BytesIO(packed)), usual_packing_ratio=20, packing_slack_of_all_bytes=1 << 18
+    )
+    assert len(segments) * len(ONE[24:]) <= 20 * len(packed) + (1 << 18) < len(data)
     assert stats.beyond_limits["unpacked_too_much"] == 1
+    assert [remark.code for remark in stats.remarks] == ["unpacked_too_much"], "the limit cut it, not the file"
 
 
 @pytest.mark.timeout(20)

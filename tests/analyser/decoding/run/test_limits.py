@@ -281,16 +281,16 @@ REACHED: dict[str, Reached] = {
     "capture.max_fragment_bytes": Reached({"max_fragment_bytes": 2000}, unfinished_fragments, "fragments_given_up"),
     "capture.max_datagrams": Reached({"max_datagrams": 3}, unfinished_fragments, "fragments_given_up"),
     "capture.usual_packing_ratio": Reached(
-        {"usual_packing_ratio": 1, "packing_slack_bytes": 100}, packed, "unpacked_too_much"
+        {"usual_packing_ratio": 1, "packing_slack_of_all_bytes": 100}, packed, "unpacked_too_much"
     ),
-    "capture.packing_slack_bytes": Reached(
-        {"packing_slack_bytes": 100, "usual_packing_ratio": 1}, packed, "unpacked_too_much"
+    "capture.packing_slack_of_all_bytes": Reached(
+        {"packing_slack_of_all_bytes": 100, "usual_packing_ratio": 1}, packed, "unpacked_too_much"
     ),
-    "capture.usual_log_packing_ratio": Reached(
-        {"usual_log_packing_ratio": 1, "log_packing_slack_bytes": 100}, packed_log, "unpacked_too_much"
+    "capture.usual_rows_per_packed_byte": Reached(
+        {"usual_rows_per_packed_byte": 0, "packing_slack_of_all_rows": 100}, packed_log, "unpacked_too_much"
     ),
-    "capture.log_packing_slack_bytes": Reached(
-        {"log_packing_slack_bytes": 100, "usual_log_packing_ratio": 1}, packed_log, "unpacked_too_much"
+    "capture.packing_slack_of_all_rows": Reached(
+        {"packing_slack_of_all_rows": 100, "usual_rows_per_packed_byte": 0}, packed, "unpacked_too_much"
     ),
     "capture.max_line_bytes": Reached({"max_line_bytes": 900}, long_line, "log_long"),
     "capture.max_stored_batch_bytes": Reached(
