@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirewitness.analyser.base.faults import counted
+from wirewitness.analyser.base.faults import counted, is_of_a_limit
 from wirewitness.analyser.base.words import count
 from wirewitness.dissectors.core.encryption import NO_KEY
 from wirewitness.reports.base.formats.document import Block, Cells, Paragraph, Section
@@ -114,7 +114,7 @@ def _faults(quality: Quality, faults: Sequence[str]) -> list[tuple[str, str]]:
         if not any(one.text in text for text in remarks)  # which are shown as well
     ]
     texts += faults
-    lines = [("fault", f"{text}.") for text in texts[:_FAULTS_SHOWN]]
+    lines = [("limit" if is_of_a_limit(text) else "fault", f"{text}.") for text in texts[:_FAULTS_SHOWN]]
     if len(texts) > _FAULTS_SHOWN:
         lines.append(("", f"and {count(len(texts) - _FAULTS_SHOWN, 'more fault')} of wirewitness itself"))
     return lines

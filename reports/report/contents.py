@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from wirewitness.analyser.base.faults import is_of_a_limit
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.base.words import count
@@ -38,6 +39,7 @@ from wirewitness.reports.report.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
 _FAULTS = "Something is missing here by a fault of wirewitness itself: see CAPTURE."
+_LIMITS = "Something is missing here because a limit is reached: see CAPTURE."
 
 
 def report(
@@ -100,7 +102,7 @@ def _first(
     # What a finding explains that was looked at before is explained all the same.
     unjudged = unjudged_errors(source, judged.found)
     folded = folded_blocks(judged, review)
-    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, standing, is_whole=not later)
+    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, standing, later)
     return [verdict, capture_section(seen, later)]
 
 
@@ -119,8 +121,7 @@ def _verdict(
     options: ReadOptions,
     folded: Sequence[Block],
     standing: Sequence[Line],
-    *,
-    is_whole: bool,
+    faults: Sequence[str],
 ) -> Section:
     blocks: list[Block] = [] if folded and not found else [Paragraph(_counts(found, by_cause), tone="plain")]
     if not found and unjudged:
@@ -138,8 +139,9 @@ def _verdict(
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     blocks.extend(unjudged_blocks(unjudged))
-    if seen.faults or not is_whole:
-        blocks.append(Paragraph(_FAULTS, tone="warning"))
+    if seen.faults or faults:
+        is_limit = not seen.faults and all(map(is_of_a_limit, faults))
+        blocks.append(Paragraph(_LIMITS if is_limit else _FAULTS, tone="warning"))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(nothing_known(seen, options)))
     if _is_selection(options):

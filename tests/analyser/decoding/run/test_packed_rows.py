@@ -6,11 +6,13 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
 
+from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support import mqtt_encode as mqtt
 from tests.support.attacks import MQTT_SERVER, Wire
@@ -183,3 +185,14 @@ def test_looking_for_records_in_damage_counts() -> None:
     decoded = read([zeros, zeros], limits())
     assert told(decoded) == [1, 1]
     decoded.store.close()
+
+
+def test_the_report_says_that_a_limit_is_reached_and_the_exit_status_is_3(tmp_path: Path) -> None:
+    path = tmp_path / "pings.pcap.zst"
+    path.write_bytes(CODECS["zstd"](pings(count=150_000)))
+    done = run("analyse", path)
+    shown = done.stdout.decode()
+    assert done.returncode == 3
+    assert "Something is missing here because a limit is reached: see CAPTURE." in shown
+    assert "limit      a limit is reached, what is compressed becomes far more than its size tells" in shown
+    assert "the rest of 1 input is not read" in done.stderr.decode()
