@@ -25,7 +25,7 @@ _PARTITIONS = f"""
     ends as (select {_PARTITION}, arg_max(log_end_offset, ts) as log_end, max(epoch_ns(coalesce(ts_last, ts))) as moved
              from kafka_log_ends group by {_PARTITION})
     select group_id || ' ' || topic as likes, coalesce(cluster_id, '') as cluster, *,
-           case when behind > 5 * done / samples and group_id in (
+           case when behind > 5.0 * done / samples and group_id in (
                select group_id from kafka_members where ended is distinct from 'left'
                ) then (moved - last_ns) / 1e6 end as still_ms
     from (select stored.*, moved, {lag_behind("log_end")} as behind

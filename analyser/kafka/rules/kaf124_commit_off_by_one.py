@@ -196,9 +196,9 @@ RULE = Rule(
         SELECT cluster_id, group_id FROM r_{RUNS}
         WHERE first_offset > 0 AND answered_offset = first_offset AND stored_offset = first_offset
             AND group_offset_before IS NOT NULL AND change IS NULL AND transactional IS NOT TRUE
-        GROUP BY ALL HAVING count(*) FILTER (group_offset_before = stored_offset + 1) >= {_SHARE} * count(*)
+        GROUP BY ALL HAVING count(*) FILTER (group_offset_before = stored_offset::HUGEINT + 1) >= {_SHARE} * count(*)
         UNION SELECT cluster_id, group_id FROM (
             SELECT cluster_id, group_id, client_id, client_address,
-                   count(*) FILTER (log_end_offset = committed_offset + 1) AS below, count(*) AS commits
+                   count(*) FILTER (log_end_offset = committed_offset::HUGEINT + 1) AS below, count(*) AS commits
             FROM r_{COMMITS} GROUP BY ALL) WHERE below >= {_OFFSETS} AND below >= {_SHARE / 2} * commits""",
 )

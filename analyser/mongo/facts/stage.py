@@ -52,8 +52,8 @@ _CURSORS = f"""
                arg_min(error_code, ts_seen) FILTER (ending = 'error') AS error_code,
                arg_min(error_name, ts_seen) FILTER (ending = 'error') AS error_name,
                count(*) FILTER (event = 'get') AS get_mores,
-               coalesce(sum(documents_returned), 0)::BIGINT AS documents,
-               coalesce(sum(response_bytes), 0)::BIGINT AS response_bytes,
+               coalesce(try_cast(sum(documents_returned) AS BIGINT), 0) AS documents,
+               coalesce(try_cast(sum(response_bytes) AS BIGINT), 0) AS response_bytes,
                count(DISTINCT flow_id) AS connections, arg_max(exchange_id, ts) AS last_exchange_id,
                arg_min(flow_id, ts) AS flow_id, arg_min(exchange_id, ts) AS first_exchange_id
         FROM ({_ENDS}) GROUP BY ALL) AS cursors
@@ -78,7 +78,7 @@ _STATEMENTS = f"""
 # What a session does under a higher number ends what was open under a lower one.
 _LATER = """
     SELECT lsid, txn_number, min(ts) OVER (
-        PARTITION BY lsid ORDER BY txn_number RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS ts_later
+        PARTITION BY lsid ORDER BY txn_number ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS ts_later
     FROM (SELECT lsid, txn_number, min(ts) AS ts FROM mongo_commands
           WHERE lsid IS NOT NULL AND txn_number IS NOT NULL GROUP BY ALL)"""
 _TRANSACTIONS = f"""

@@ -70,7 +70,7 @@ _STEPS = {
         SELECT {_SERVER}, median(ended / nullif(began, 0)) AS others FROM trend_found
         WHERE measure = 'latency' AND along = 'time' GROUP BY {_SERVER} HAVING count(*) >= 3""",
     "trend_inserted": f"""
-        SELECT {_ROW}, sum(inserts.n)::BIGINT AS inserted
+        SELECT {_ROW}, try_cast(sum(inserts.n) AS BIGINT) AS inserted
         FROM (FROM trend_found WHERE rising >= {RISING} AND ended > began) AS found
         JOIN (SELECT database AS d, collection AS c, ts AS ts_insert, n FROM mongo_commands
               WHERE command = 'insert') AS inserts

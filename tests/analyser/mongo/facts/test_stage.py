@@ -199,3 +199,14 @@ def test_what_a_transaction_wrote() -> None:
     ]
     expected = ("shop.carts,shop.orders,shop.stock", "shop.orders,shop.stock", [7, 9], "update a1")
     assert made("mongo_transactions", columns, rows) == [expected]
+
+
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize("number", [MOST, -(2**63)])
+def test_numbers_at_the_ends_of_int64_cost_no_table(number: int) -> None:
+    odd = {"txn_number": number, "lsid": SESSION, "autocommit": False, "documents_returned": number}
+    rows = [find(response_bytes=MOST, **odd), find(response_bytes=MOST, **odd), find(lsid=SESSION, txn_number=5)]
+    assert made("mongo_transactions", ["lsid"], rows) == [(SESSION,)]
+    assert {*made("mongo_cursors", ["cursor_id"], rows)} == {(7,)}
