@@ -28,7 +28,7 @@ _FAMILIES: Mapping[str, tuple[str, str | None]] = MappingProxyType({
     "MQT": ("mqtt.rules", "mqtt"),
     "MON": ("mongo.rules", "mongo"),
 })  # fmt: skip
-_PROTOCOLS = ("kafka", "mqtt", "mongo")
+_PROTOCOLS = tuple(protocol for _, protocol in _FAMILIES.values() if protocol)
 
 
 @cache

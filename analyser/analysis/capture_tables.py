@@ -318,7 +318,7 @@ class CaptureTables:
         for name in dict.fromkeys(["findings", "exchanges", "flows", *(one for each in every for one in each.reads)]):
             self.ensure(name)
         try:
-            self.views.count({one.of for one in every})  # to ask tables without rows costs each a statement
+            self.views.count({one.of for one in every})  # each that is asked costs a statement
             rows = lines(self.con, [one for one in every if self.views.rows[one.of]], question_of)
         except Exception as error:
             self.faults.append(told(error, "what stands out", "no line is told"))

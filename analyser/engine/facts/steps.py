@@ -114,7 +114,9 @@ def make_tables(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: 
 
 def _make_rows(con: duckdb.DuckDBPyConnection, name: str, made: Made) -> None:
     """The rows of a table, of a product the first ones."""
-    query = f"FROM ({made.rows}) LIMIT {MOST_PRODUCT_ROWS + 1}" if made.is_product else made.rows
+    query = made.rows
+    if made.is_product:  # in order: which rows are left out is no matter of chance
+        query = f"FROM ({query}) ORDER BY {name_list(TABLES[name].order)} LIMIT {MOST_PRODUCT_ROWS + 1}"
     con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
     if made.is_product and has_rows(con, f"made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}"):
         con.execute(f"DELETE FROM made_{name} WHERE rowid >= {MOST_PRODUCT_ROWS}")

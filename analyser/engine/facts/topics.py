@@ -5,9 +5,12 @@ In: rows with `topic` and `topic_id`; a connection. Out: topic id -> name, for i
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from wirewitness.analyser.tables.queries import quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,3 +38,20 @@ def views(con: duckdb.DuckDBPyConnection) -> set[str]:
 def has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
     """Is there any? Where a statement takes longer to plan than to run, this is asked first."""
     return bool(con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
+
+
+def holding(con: duckdb.DuckDBPyConnection, table: str, conditions: Collection[str]) -> set[str]:
+    """Those aggregates that are true of the rows of a table, asked with one statement.
+
+    One that cannot be calculated (numbers of the wire may be at the ends of their range) counts as true: whoever asks
+    then looks, and fails alone if it must.
+    """
+    import duckdb
+
+    try:
+        (told,) = con.execute(f"SELECT {', '.join(conditions)} FROM {quoted(table)}").fetchall()
+    except duckdb.Error:
+        if len(conditions) == 1:
+            return {*conditions}
+        return {held for one in conditions for held in holding(con, table, [one])}
+    return {one for one, is_so in zip(conditions, told, strict=True) if is_so}

@@ -52,8 +52,8 @@ class Population:
     protocol: of its lines; empty where the rows have a column `protocol`. of: a table; without rows of it there is
     nothing to ask. subject: columns that name a subject. select: gives `likes` (a text: rows with the same
     are compared with each other), the subject's columns, those of the measures, `samples`, `first_ns` and `last_ns`
-    (Unix ns) and `ids`, a list of exchanges or flows to look at. asks: an aggregate of the rows of `of`, without which
-    no value can lie apart: planning the SELECT takes longer than all rows of most captures.
+    (Unix ns) and `ids`, a list of exchanges or flows to look at. asks: an aggregate of all rows of `of`, which is
+    true whenever a value may lie apart: planning the SELECT takes longer than all rows of most captures.
     """
 
     protocol: str

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.engine.facts.topics import holding
 from wirewitness.analyser.engine.outliers.comparison import Candidate, Row, candidates
 from wirewitness.analyser.engine.outliers.populations import Population
 from wirewitness.analyser.engine.rules.findings import subject_text
@@ -58,13 +59,11 @@ def lines(
 def _asked(con: duckdb.DuckDBPyConnection, populations: Iterable[Population]) -> list[Population]:
     """Those in which a value may lie apart, in their order; each table is asked once."""
     every = [*populations]
-    of_table: dict[str, dict[str, bool]] = {}
+    of_table: dict[str, set[str]] = {}
     for one in every:
-        of_table.setdefault(one.of, {})[one.asks] = False
-    for table, asks in of_table.items():
-        (told,) = con.execute(f"select {', '.join(asks)} from {table}").fetchall()
-        asks.update(zip(asks, map(bool, told), strict=True))
-    return [one for one in every if of_table[one.of][one.asks]]
+        of_table.setdefault(one.of, set()).add(one.asks)
+    held = {table: holding(con, table, asks) for table, asks in of_table.items()}
+    return [one for one in every if one.asks in held[one.of]]
 
 
 def _of(con: duckdb.DuckDBPyConnection, population: Population) -> Iterator[Candidate]:

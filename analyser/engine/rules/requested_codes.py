@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
+from wirewitness.analyser.engine.facts.topics import holding
 from wirewitness.analyser.engine.rules.rule import AnyRow, Rule
-from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def with_signs(con: duckdb.DuckDBPyConnection, rules: Sequence[Rule], there: Col
             asked.setdefault(table, []).append(own[table])
     seen: set[tuple[str, str]] = set()
     for table, conditions in asked.items():
-        (told,) = con.execute(f"SELECT {', '.join(conditions)} FROM {quoted(table)}").fetchall()
-        seen |= {(table, condition) for condition, is_so in zip(conditions, told, strict=True) if is_so}
+        seen |= {(table, condition) for condition in holding(con, table, conditions)}
     return [one for one in rules if not signs[one.code] or not seen.isdisjoint(signs[one.code].items())]
 
 

@@ -53,7 +53,7 @@ class Rule:
         thresholds.
     signs: table, of those that no stage makes -> SQL aggregate of its rows, without subqueries. Where none of them is
         true the rule could find nothing: it is not asked, and facts that nobody else reads are not made. Where none are
-        declared, `AnyRow` is one (`requested_codes.py`).
+        declared, `AnyRow` may be one (`requested_codes.py`).
     """
 
     code: str

@@ -283,7 +283,7 @@ POPULATIONS = (
         (Measure("never commits", "given", "stalled",
                  "{who} was given {value} as a member of group {group_id}, and nobody "
                  "commits these partitions", usual="none", unit="records", floor=50, weight=1.2),),
-        asks="sum(records_count) > 50",
+        asks="sum(greatest(records_count, 0)) > 50",
     ),
     Population(
         "kafka", "kafka_members", ("group_id", "client_id", "client_address"), _MEMBERS,

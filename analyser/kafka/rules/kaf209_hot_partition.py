@@ -204,5 +204,5 @@ RULE = Rule(
         "HAVING sum(own) >= 1000 AND sum(n) >= 100 AND (count(*) > 1 OR sum(size) >= 2097152) AND "
         "(max(own) > 0.8 * sum(own) OR max(own) * count(*) > 3 * sum(own))"
     ),
-    signs={"kafka_produce_batches": "count(*) >= 100 AND sum(records_count) >= 1000"},
+    signs={"kafka_produce_batches": "count(*) >= 100 AND sum(greatest(records_count, 0)) >= 1000"},
 )  # fmt: skip

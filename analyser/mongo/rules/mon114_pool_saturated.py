@@ -266,5 +266,5 @@ RULE = Rule(
         "WHERE latency_ms IS NOT NULL GROUP BY server_address, server_port, client_address, app_name, driver "
         "HAVING count(*) >= 20 AND count(DISTINCT flow_id) >= 2 AND sum(latency_ms) >= 12000"
     ),
-    signs={"mongo_commands": "sum(latency_ms) >= 12000"},
+    signs={"mongo_commands": "sum(greatest(latency_ms, 0)) >= 12000"},
 )

@@ -134,17 +134,18 @@ def _lost(rows: Sequence[Row], quiet: Mapping[_Who, Sequence[Row]], late_ms: flo
             inserts.clear()
         elif row["command"] == "insert":
             ids = _ids(row)
+            if row["unacknowledged"] and not there.isdisjoint(ids):
+                add(row, "have an _id that was stored already")
+                continue
             if row["unacknowledged"]:
                 inserts.update(dict.fromkeys(ids, row))
-                if not there.isdisjoint(ids):
-                    add(row, "have an _id that was stored already")
-                    continue
             if row["unacknowledged"] or (row["status"] == "ok" and row["ts_response"] is not None):
                 there.update(ids)
         elif row["command"] == "find" and row["documents_returned"] == 0 and inserts:
             insert = next((inserts[one] for one in _ids(row) if one in inserts), None)
             if insert is not None and row["ts"] - insert["ts"] >= late_ms * NS_PER_MS:
                 add(insert, "were not found later by their _id")
+                there.difference_update(_ids(row))
     return {who: {how: [*of.values()] for how, of in hows.items()} for who, hows in found.items()}
 
 
@@ -219,7 +220,7 @@ def _quiet(own: Sequence[Row], lost: dict[str, list[Row]]) -> Finding:
 _PLACE = "database, collection"
 _STOPPED = (
     "untried > 0 OR command = 'insert' AND unacknowledged IS NOT TRUE AND ok AND "
-    "documents_sent > coalesce(n, 0) + coalesce(write_errors, 0)"
+    "documents_sent > coalesce(n, 0)::HUGEINT + coalesce(write_errors, 0)"
 )
 _QUIET = f"unacknowledged AND command IN {_WRITES}"
 _THERE = f"({_PLACE}) IN (SELECT ({_PLACE}) FROM mongo_commands WHERE ({_STOPPED}) OR ({_QUIET}))"

@@ -23,6 +23,12 @@ STEPS = {
         FROM mqtt_publishes
         WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND NOT coalesce(dup, false)
             AND payload_bytes > 0 AND payload_crc32 IS NOT NULL""",
+    "content_rows": f"""
+        SELECT server, client_id, topic, any_value({shape_of()}) AS shape, count(*) AS messages,
+               count(DISTINCT content) AS contents, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+               max(bytes) - min(bytes) AS spread,
+               arg_max(struct_pack(client_address, client_port, version, server_port, message_id), at_ns) AS last
+        FROM content_sent GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
     "content_steps": f"""
         SELECT *, sum((content IS DISTINCT FROM before)::INT) OVER ({_ALL}) AS run,
                min(bytes) OVER ({_ALL} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS least_before,
@@ -48,12 +54,6 @@ STEPS = {
                        (greatest(least_since - most_before, least_before - most_since), -place)) AS turn
         FROM content_steps
         WHERE flow_id <> flow_before AND (least_since > most_before OR least_before > most_since) GROUP BY ALL""",
-    "content_rows": f"""
-        SELECT server, client_id, topic, any_value({shape_of()}) AS shape, count(*) AS messages,
-               count(DISTINCT content) AS contents, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
-               max(bytes) - min(bytes) AS spread,
-               arg_max(struct_pack(client_address, client_port, version, server_port, message_id), at_ns) AS last
-        FROM content_sent GROUP BY server, client_id, topic HAVING count(*) >= {LEAST}""",
 }
 ROWS = """
     SELECT make_timestamp_ns(rows.first_ns)::TIMESTAMPTZ_NS AS ts,

@@ -157,7 +157,7 @@ POPULATIONS = (
                     "{who}: {value} of {samples} {operation} answered with an error, such as "
                     "{error}", floor=2, two=5, samples=3),
         ),
-        asks="count(*) >= 10 or sum(throttle_time_ms) > 500",
+        asks="count(*) >= 10 or sum(greatest(throttle_time_ms, 0)) > 500",
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.engine.rules.requested_codes import asked, signs_of, with_signs
+from wirewitness.analyser.engine.rules.rule import AnyRow
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:
@@ -86,6 +88,16 @@ def test_repeated_lookups_are_looked_for_where_there_are_ten_of_one_api(operatio
 
     assert "KAF323" in asked_times(10)
     assert "KAF323" not in asked_times(9)
+
+
+@pytest.mark.parametrize("code", ["MON123", "MON101"])
+def test_numbers_at_the_ends_of_int64_hide_no_rule(code: str) -> None:
+    most = 2**63 - 1
+    odd = {"command": "update", "documents_sent": most, "n": most, "write_errors": most, "untried": 1,
+           "latency_ms": 500.0}  # fmt: skip
+    rule = replace(RULES[code], suspects=AnyRow("mongo_commands", "n + write_errors > 0 OR latency_ms > 100"))
+    con = connection_from_rows({"mongo_commands": [odd]})
+    assert with_signs(con, [rule, RULES["MON139"]], ["mongo_commands"]) == [rule]
 
 
 SIGNED = [one for one in FIRES if signs_of(RULES[one.code])]

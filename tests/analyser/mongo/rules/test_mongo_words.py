@@ -260,3 +260,13 @@ def test_a_lost_write_is_told_of_the_client_that_sent_it() -> None:
     (only,) = found("MON123", rows)
     assert "stock" not in only.subject
     assert only.numbers["records_lost"] == 1
+
+
+def test_of_two_writes_of_one_id_the_first_one_was_lost_and_the_second_one_refused() -> None:
+    stock = {"app_name": "stock", "client_address": "10.3.0.77", "flow": "b"}
+    looked = command(3, document_ids=[7], documents_returned=0, cursor_exhausted=True)
+    told = [one.sentence for one in found("MON123", alone(unread(1, 7), unread(1.05, 7, **stock), looked))]
+    assert ["stored already" in one for one in told] == ["stock" in one for one in told]
+    assert len(told) == 2
+    (only,) = found("MON123", alone(unread(1, 7), looked, unread(4, 7)))
+    assert "stored already" not in only.sentence
