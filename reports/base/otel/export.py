@@ -17,10 +17,12 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
+from requests import RequestException
 
 from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.capture.privileges import Fence, confine, invoking_user, may, program_folders
 from wirewitness.analyser.capture.program import Imports, import_all, readable
+from wirewitness.reports.base.otel.bounded_session import BoundedSession
 
 # The program that sends spans of a running capture gives up its rights. In: nothing. Out: a process that may read
 # what it needs for sending, and open connections.
@@ -105,19 +107,27 @@ def send(lists: Iterable[Sequence[ReadableSpan]], endpoint: str, *, timeout_s: f
     Headers, certificates and compression are the SDK's settings (OTEL_EXPORTER_OTLP_HEADERS and so on).
     """
     sent = 0
-    with _said() as said:
+    with _said() as said, BoundedSession(timeout_s) as session:
         try:
-            exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_s)
+            exporter = OTLPSpanExporter(endpoint=endpoint, timeout=timeout_s, session=session)
         except ValueError as error:
             raise ExportError(f"a setting of the SDK is wrong: {_one_line(str(error))}", 0) from error
         try:
             for some in _batched(lists):
-                if exporter.export(some) is not SpanExportResult.SUCCESS:
-                    raise ExportError(f"{_shown(endpoint)} did not take the spans: {_reason(said)}", sent)
+                if not _took(exporter, some):
+                    why = session.trouble or _reason(said)
+                    raise ExportError(f"{_shown(endpoint)} did not take the spans: {why}", sent)
                 sent += len(some)
         finally:
             exporter.shutdown()  # type: ignore[no-untyped-call]
     return sent
+
+
+def _took(exporter: OTLPSpanExporter, some: Sequence[ReadableSpan]) -> bool:
+    try:
+        return exporter.export(some) is SpanExportResult.SUCCESS
+    except RequestException:  # older versions of the SDK let it through
+        return False
 
 
 def json_lines(lists: Iterable[Sequence[ReadableSpan]]) -> Iterator[bytes]:
