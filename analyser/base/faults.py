@@ -29,6 +29,7 @@ DUCKDB_INTERRUPTED = "Query interrupted"
 _QUOTED = re.compile(r"""(?<!\w)b?(['"])(?:(?!\1)[^\\]|\\.)*+(?:\1|$)""", re.DOTALL)
 _MESSAGE_CHARACTERS = 500
 _LIMIT = "a limit is reached"
+_OF_A_LIMIT = re.compile(rf"(?:[\d,]+ times )?{_LIMIT}")
 _NO_SPACE = "no space for temporary files (TMPDIR says where they lie)"
 PLEASE = "please report it, with the trace that --debug shows"
 
@@ -80,8 +81,13 @@ def told(error: Exception, what: str, rest: str) -> str:
 
 
 def is_of_a_limit(text: str) -> bool:
-    """Does this sentence of `told` tell a limit that was reached, not a fault of our own?"""
-    return text.startswith(_LIMIT)
+    """Does this sentence, of `told`, `of_limit` or `counted`, tell a limit that was reached, not a fault of our own?"""
+    return _OF_A_LIMIT.match(text) is not None
+
+
+def of_limit(remark: str) -> str:
+    """The sentence about what a remark on a connection tells of a limit."""
+    return f"{_LIMIT}: {remark}"
 
 
 def _limit(error: Exception) -> str | None:

@@ -28,10 +28,18 @@ from wirewitness.analyser.decoding.cutting import StreamCutter
 from wirewitness.analyser.decoding.faults import Fault, Place, tell
 from wirewitness.analyser.decoding.first_words import FirstWords
 from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
-from wirewitness.analyser.decoding.inflated import CountedRows, InflatedRows, refused
+from wirewitness.analyser.decoding.inflated import CountedRows, InflatedRows, refuse
 from wirewitness.analyser.decoding.observed_order import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
-from wirewitness.analyser.decoding.stream_portions import COMPRESSED_BYTES, PART_BYTES, in_parts, in_slices, size_of
+from wirewitness.analyser.decoding.stream_portions import (
+    COMPRESSED_BYTES,
+    PART_BYTES,
+    first_ns,
+    in_parts,
+    in_slices,
+    last_ns,
+    size_of,
+)
 from wirewitness.analyser.decoding.tls_handshake import encryption
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
@@ -174,7 +182,7 @@ class FlowDecoder:
         if self._over or self._ends:
             return
         if self._packing is not None and self._packing.is_over:
-            self._refuse(out)
+            self._refuse(flow, first_ns(queued), out)
             return
         if self._inflated is not None:
             self._inflated.came(queued)
@@ -241,12 +249,15 @@ class FlowDecoder:
             if is_tight:
                 listener.read_left(out)
             if not packing.took(size_of(part), max(listener.given - before, 0)):
-                self._refuse(out)
+                self._refuse(flow, last_ns(part), out)
                 return False
         return True
 
-    def _refuse(self, out: Sink) -> None:
-        """Nothing more is decoded: a limit is reached."""
+    def _refuse(self, flow: Flow, until_ns: int | None, out: Sink) -> None:
+        """Nothing more is decoded: a limit is reached. until_ns: before it nothing is left out; None where nothing is
+        left out at all."""
+        if until_ns is not None:
+            flow.observed_until_ns = until_ns
         if self._listener is not None:
             self._listener.read_left(out)
             self._listener.let_go(out)
@@ -265,9 +276,9 @@ class FlowDecoder:
             gave = max(listener.given + rows.given - before, 0)
             is_within = inflated.gave(gave)
             if not is_within:
-                out.expert(refused(part, bool(flow.client_is_low)))
+                refuse(part, bool(flow.client_is_low), out)
             if not is_within or (self._packing is not None and not self._packing.took(size_of(part), gave)):
-                self._refuse(out)
+                self._refuse(flow, last_ns(part), out)
                 return False
         return True
 

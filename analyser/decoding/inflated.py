@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wirewitness.analyser.base.faults import of_limit
 from wirewitness.analyser.decoding.stream_portions import Items, size_of
 from wirewitness.analyser.tcp.chunks import Run
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Row
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import expert_row
 
 _TEXT = "what is compressed holds far more messages than its size tells; the rest of the connection is not decoded"
 _REMARK = ("warn", "limit", "compressed_rows", _TEXT)
+_SENTENCE = of_limit(_TEXT)
 
 
 class InflatedRows:
@@ -79,11 +81,12 @@ class CountedRows(Sink):
         self._gone -= len(rows)
 
 
-def refused(items: Items, client_is_low: bool) -> Row:
-    """The remark where it is not: at the packet that brought the last of these."""
+def refuse(items: Items, client_is_low: bool, out: Sink) -> None:
+    """Tell where it is not: at the packet that brought the last of these."""
     runs = [(item.segments.order[-1], from_low, item.segments) for from_low, item in items if isinstance(item, Run)]
     if not runs:
-        return expert_row(direction=None, packet=None, ts=None, remark=_REMARK)
+        return out.fault(_SENTENCE, expert_row(direction=None, packet=None, ts=None, remark=_REMARK))
     _, from_low, segments = max(runs)
     direction = CLIENT_TO_SERVER if from_low == client_is_low else SERVER_TO_CLIENT
-    return expert_row(direction=direction, packet=segments.packets[-1], ts=segments.ts_ns[-1], remark=_REMARK)
+    place = expert_row(direction=direction, packet=segments.packets[-1], ts=segments.ts_ns[-1], remark=_REMARK)
+    return out.fault(_SENTENCE, place)

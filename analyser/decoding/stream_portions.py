@@ -86,6 +86,16 @@ def size_of(items: Items) -> int:
     return sum(run.size for run in _runs(items))
 
 
+def first_ns(items: Items) -> int | None:
+    """When the first packet of these came; None where there is none."""
+    return min((run.segments.ts_ns[0] for run in _runs(items)), default=None)
+
+
+def last_ns(items: Items) -> int | None:
+    """When the last packet of these came; None where there is none."""
+    return max((run.segments.ts_ns[-1] for run in _runs(items)), default=None)
+
+
 def _runs(items: Items) -> Iterator[Run]:
     return (item for _, item in items if isinstance(item, Run))
 

@@ -76,8 +76,8 @@ _FLOWS = Table(
         Column(
             "observed_until",
             "time",
-            "until when more of it would have been seen: until it was closed or given up, else until the captures end "
-            "or break off for more than 10 s",
+            "until when more of it would have been seen: until it was closed, given up, or a limit ended its decoding, "
+            "else until the captures end or break off for more than 10 s",
             "flow",
             unit="UTC",
         ),
@@ -96,7 +96,12 @@ _FLOWS = Table(
         Column("handshake_seen", "bool", "the SYN of both sides is in the capture", "flow", nullable=False),
         Column("handshake", "string", "complete, refused, unanswered or unexplained (SYN-ACK alone)", "flow"),
         Column("handshake_ms", "float64", "time from the first SYN to the first SYN-ACK", "flow", "ms"),
-        Column("closed_by", "string", "client, server (who sent the first FIN or RST), or null while open", "flow"),
+        Column(
+            "closed_by",
+            "string",
+            "client, server (who sent the first FIN or RST), null while open and behind `observed_until`",
+            "flow",
+        ),
         Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
         Column("reset_by", "string", "client, server (who sent the first RST), or null", "flow"),
         Column(

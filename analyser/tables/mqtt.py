@@ -32,7 +32,12 @@ _CONNECTIONS = Table(
             ),
             "client_id_assigned": (*_SIDES[:2], *CLIENT_BESIDE, *_SIDES[2:]),
             "disconnect_reason_string": (
-                Column("closed_by", "string", "client, server: who sent the first FIN or RST; null while open", "flow"),
+                Column(
+                    "closed_by",
+                    "string",
+                    "client, server: who sent the first FIN or RST; null while open, behind `observed_until`",
+                    "flow",
+                ),
                 Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),
                 Column(
                     "observed_until", "time", "until when more of its flow would have been seen", "flow", unit="UTC"

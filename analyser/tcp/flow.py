@@ -59,6 +59,7 @@ class Flow:
     closed_ts_ns: the capture's clock (latest time so far) when both sides had ended, or one had reset.
     encryption: what is known of the TLS that it speaks; None where it speaks none.
     named: the protocol that the user named for its port.
+    observed_until_ns: a limit ended it, or its decoding, at a packet of this time; None where none did.
     decoder: what reads the streams; None before there are bytes and once the flow is finished.
     waits: what TCP made it wait for; None while there is nothing.
     """
@@ -90,7 +91,7 @@ class Flow:
     waits: Waits | None = None
     held_bytes: int = 0
     let_go: bool = False
-    ended_early: bool = False
+    observed_until_ns: int | None = None
     finished: bool = False
 
     @property

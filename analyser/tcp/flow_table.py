@@ -371,7 +371,9 @@ class FlowTable:
     def _end_early(self, flow: Flow, code: str, text: str) -> None:
         """It may go on, so nobody knows what became of what waits."""
         limit_note(flow, code, text)
-        flow.let_go = flow.ended_early = True
+        flow.let_go = True
+        if flow.observed_until_ns is None:
+            flow.observed_until_ns = flow.ts_last_ns
         self._finish(flow)
 
     def _give_up(self, *attempts: Attempt) -> None:

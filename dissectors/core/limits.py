@@ -146,7 +146,7 @@ class Limits:
     decompression_slack_bytes: int = 256 * MIB
     carried_slack_bytes: int = 64 * MIB
     decompression_slack_of_all_bytes: int = 512 * MIB
-    usual_rows_per_compressed_byte: int = 2
+    usual_rows_per_compressed_byte: int = 5
     decompression_slack_of_all_rows: int = 200_000
     max_tls_tries_of_all_bytes: int = 512 * MIB
     max_records_per_batch: int = 500_000

@@ -49,7 +49,8 @@ class Sink:
     `wanted`: names of the tables somebody asked for.
     `take`: takes the rows of blocks (`core/blocks.py`); None where tuples are appended in their place.
     `later`: where decoders leave frames that are decoded with those of others; None where they must not.
-    `faults`: what is said of faults of our own, by how often each came up, whoever wants the remarks.
+    `faults`: what is said of faults of our own, and of limits that end the decoding of a connection, by how often each
+    came up, whoever wants the remarks.
     """
 
     __slots__ = ("_held_bytes", "_rows", "drain", "faults", "later", "take", "wanted")
@@ -104,7 +105,7 @@ class Sink:
             rows.append(row)
 
     def fault(self, text: str, row: Row) -> None:
-        """Add a remark on a fault of our own. text: its sentence, the same for all that are counted together."""
+        """Add a remark on one of `faults`. text: its sentence, the same for all that are counted together."""
         self.faults[text] += 1
         self.expert(row)
 

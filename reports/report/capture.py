@@ -113,7 +113,7 @@ def _faults(quality: Quality, faults: Sequence[str]) -> list[tuple[str, str]]:
         for one in quality.faults
         if not any(one.text in text for text in remarks)  # which are shown as well
     ]
-    texts += faults
+    texts += [text for text in faults if not any(one.text in text for one in quality.left_out)]
     lines = [("limit" if is_of_a_limit(text) else "fault", f"{text}.") for text in texts[:_FAULTS_SHOWN]]
     if len(texts) > _FAULTS_SHOWN:
         lines.append(("", f"and {count(len(texts) - _FAULTS_SHOWN, 'more fault')} of wirewitness itself"))

@@ -39,7 +39,7 @@ from wirewitness.reports.report.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
 _FAULTS = "Something is missing here by a fault of wirewitness itself: see CAPTURE."
-_LIMITS = "Something is missing here because a limit is reached: see CAPTURE."
+_LIMITS = "Something is missing here because a limit was reached: see CAPTURE."
 
 
 def report(
@@ -102,8 +102,16 @@ def _first(
     # What a finding explains that was looked at before is explained all the same.
     unjudged = unjudged_errors(source, judged.found)
     folded = folded_blocks(judged, review)
-    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, standing, later)
+    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, standing, _lacking(seen, later))
     return [verdict, capture_section(seen, later)]
+
+
+def _lacking(seen: Quality, later: Sequence[str]) -> str:
+    """What the reader is told before all if something was left out. later: see `missing` in `capture.py`."""
+    limits = [fault for fault in later if is_of_a_limit(fault)]
+    if seen.faults or len(limits) < len(later):
+        return _FAULTS
+    return _LIMITS if limits or seen.left_out else ""
 
 
 def _traffic(source: Source) -> list[Section]:
@@ -121,7 +129,7 @@ def _verdict(
     options: ReadOptions,
     folded: Sequence[Block],
     standing: Sequence[Line],
-    faults: Sequence[str],
+    lacking: str,
 ) -> Section:
     blocks: list[Block] = [] if folded and not found else [Paragraph(_counts(found, by_cause), tone="plain")]
     if not found and unjudged:
@@ -139,9 +147,8 @@ def _verdict(
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     blocks.extend(unjudged_blocks(unjudged))
-    if seen.faults or faults:
-        is_limit = not seen.faults and all(map(is_of_a_limit, faults))
-        blocks.append(Paragraph(_LIMITS if is_limit else _FAULTS, tone="warning"))
+    if lacking:
+        blocks.append(Paragraph(lacking, tone="warning"))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(nothing_known(seen, options)))
     if _is_selection(options):

@@ -10,7 +10,7 @@ import pytest
 from tests.app.test_commands import invoke
 from tests.conftest import SAMPLES
 from wirewitness.analyser.analysis import views
-from wirewitness.analyser.base.faults import LimitReached, is_of_a_limit, told
+from wirewitness.analyser.base.faults import LimitReached, counted, is_of_a_limit, of_limit, told
 from wirewitness.app.shared.failure import Status
 
 CAPTURE = SAMPLES / "kafka_stale_commit.pcapng"
@@ -40,4 +40,7 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
     assert is_of_a_limit(said)
     monkeypatch.setenv("WIREWITNESS_FAULTS", "")
     assert is_of_a_limit(told(LimitReached("7 rows"), "the context of mongo_conflicts", "further ones are left out"))
-    assert not is_of_a_limit(told(ValueError("x"), "rows of flows", "the rest of them is left out"))
+    assert is_of_a_limit(counted(of_limit("the rest is not decoded"), 1_234))
+    fault = told(ValueError("x"), "rows of flows", "the rest of them is left out")
+    assert not is_of_a_limit(fault)
+    assert not is_of_a_limit(counted(fault, 2))

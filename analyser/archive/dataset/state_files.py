@@ -28,7 +28,7 @@ from wirewitness.analyser.base.untrusted_files import bytes_in
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 
 # What the files of a state are made of; those of another version cannot be gone on from.
-STATE_FORMAT = 11
+STATE_FORMAT = 12
 _MARK = "state"
 MARK = {_MARK: str(STATE_FORMAT)}
 

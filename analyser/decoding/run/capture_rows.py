@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -230,7 +230,7 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "encapsulation": pair.encapsulation or None,
         "ts_first": flow.ts_first_ns,
         "ts_last": flow.ts_last_ns,
-        "observed_until": flow.ts_last_ns if flow.ended_early else None,
+        "observed_until": flow.observed_until_ns,
         "packets": flow.packets,
         "data_segments": flow.data_segments,
         "client_first_seq": to_server.base & MASK if to_server.started else None,
@@ -240,16 +240,30 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "handshake_seen": flow.handshake == "complete",
         "handshake": flow.handshake,
         "handshake_ms": _ms(flow.syn_ns, flow.syn_ack_ns),
-        "closed_by": side(flow.closed_by_low),
-        "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
-        "reset_by": side(flow.reset_by_low),
-        "reset_ttl": None if flow.reset_by_low is None else flow.halves[flow.reset_by_low].reset_ttl,
+        **({} if _is_left_open(flow) else _end(flow, side)),
         "duplicate_packets": flow.duplicates,
         "client_window_scale": window_shift(flow, low_is_client),
         "server_window_scale": window_shift(flow, not low_is_client),
         "port_protocol": flow.named or USUAL_PORTS.get(server[1]),
         **_of_halves(to_server, to_client),
         **tls_columns(flow, to_server, to_client),
+    }
+
+
+def _is_left_open(flow: Flow) -> bool:
+    """Did a limit end decoding before the end of the connection? Then rules would see silence and requests without an
+    answer before that end."""
+    until, end = flow.observed_until_ns, flow.first_close_ns
+    return until is not None and end is not None and until < end
+
+
+def _end(flow: Flow, side: Callable[[bool | None], str | None]) -> dict[str, Any]:
+    """The columns of how it ended."""
+    return {
+        "closed_by": side(flow.closed_by_low),
+        "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
+        "reset_by": side(flow.reset_by_low),
+        "reset_ttl": None if flow.reset_by_low is None else flow.halves[flow.reset_by_low].reset_ttl,
     }
 
 

@@ -13,10 +13,15 @@ import pytest
 
 from tests.app.program import run
 from tests.support import mqtt_encode as mqtt
-from tests.support.packets import Captured, pcap
+from tests.support.packets import ACK, FIN, Captured, pcap
 from tests.support.websocket import PORT, WebSocketTalk
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.tables.tables import TABLES as ALL_TABLES
+from wirewitness.app.shared.failure import Status
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 Rows = list[dict[str, Any]]
 SLACK = 3_000
@@ -66,7 +71,7 @@ def test_small_messages_are_decoded_up_to_the_limit(name: str) -> None:
     refused = [row for row in found["expert_infos"] if row["code"] == "compressed_rows"]
     assert [(row["group"], row["severity"]) for row in refused] == [("limit", "warn")]
     # One slice or message of them may go beyond it.
-    assert sum(map(len, found.values())) < SLACK + 2 * size + 2 * SMALL + 1000
+    assert sum(map(len, found.values())) < SLACK + LIMITS.usual_rows_per_compressed_byte * size + 2 * SMALL + 1000
     assert not [row for row in found["mqtt_publishes"] if row["topic"] == "behind"]
 
 
@@ -140,7 +145,61 @@ def test_messages_of_one_frame_take_no_memory_each(monkeypatch: pytest.MonkeyPat
 
 def test_the_report_says_that_it_is_not_complete(tmp_path: Path) -> None:
     path = tmp_path / "pings.pcap"
-    path.write_bytes(pcap(compressed(mqtt.PING * 300_000), nanoseconds=True))
-    shown = run("analyse", path).stdout.decode()
-    assert "limit      1 connection: what is compressed holds far more messages than its size tells" in shown
+    path.write_bytes(pcap([*compressed(mqtt.PING * 300_000), *compressed(mqtt.PING, number=1)], nanoseconds=True))
+    done = run("analyse", path)
+    shown = " ".join(done.stdout.decode().split())
+    assert done.returncode == Status.SOME_INPUT_UNREAD
+    assert "limit 1 connection: what is compressed holds far more messages than its size tells" in shown
+    assert "Something is missing here because a limit was reached" in shown
     assert "every message decoded" not in shown
+    assert "fault" not in shown
+
+
+def kept_alive() -> list[Captured]:
+    """A gateway sends 100 readings a second in a frame and pings each 30 s, for 10 minutes; then the server closes."""
+    ws = WebSocketTalk(compressed=True, talk=Talk(server=("10.0.0.2", PORT)))
+    ws.open().binary(True, mqtt.connect(4, "gateway", keep_alive=60)).binary(False, mqtt.connack(properties=None))
+    for second in range(600):
+        ws.talk.wait(1)
+        ws.binary(True, mqtt.publish("t", b"21.5") * 100)
+        if second % 30 == 29:
+            ws.binary(True, mqtt.PING).binary(False, mqtt.PONG)
+    ws.talk.send(False, ws.sent[False], flags=FIN | ACK, ack=ws.sent[True])
+    return ws.packets
+
+
+def test_observation_ends_where_decoding_does() -> None:
+    """Nobody is silent behind it, whoever closes the connection later."""
+
+    def found(slack: int) -> tuple[dict[str, Any], int, set[str]]:
+        decoded = decode(kept_alive(), list(ALL_TABLES), limits=Limits(decompression_slack_of_all_rows=slack))
+        with analysis_of(decoded, list(ALL_TABLES), ReadOptions(), PROTOCOLS.values()) as analysis:
+            [flow] = analysis.arrow("flows").to_pylist()
+            last = max(row["ts"] for row in analysis.arrow("messages").select(["ts"]).to_pylist())
+            return flow, last, {row["code"] for row in analysis.arrow("findings").to_pylist()}
+
+    flow, last, codes = found(30_000)
+    assert (flow["observed_until"], flow["ts_closed"], flow["closed_by"]) == (last, None, None)
+    assert (flow["ts_last"] - last).total_seconds() > 120
+    assert "MQT103" not in codes
+    flow, last, whole = found(1_000_000)
+    assert codes <= whole
+    assert (flow["observed_until"], flow["closed_by"]) == (flow["ts_closed"], "server")
+    assert (flow["ts_closed"] - last).total_seconds() < 1
+
+
+def test_an_honest_gateway_needs_no_slack_for_its_readings() -> None:
+    """50 of QoS 0 in a frame, a fifth of which change."""
+    dice, readings, frames = random.Random(4), [20.0] * 50, 200
+    said = []
+    for _ in range(frames):
+        readings = [round(one + dice.choice((-0.1, 0.1)), 1) if dice.random() < 0.2 else one for one in readings]
+        said.append(
+            b"".join(
+                mqtt.publish(f"plant/line1/sensor{number}/temperature", b"%.1f" % one)
+                for number, one in enumerate(readings)
+            )
+        )
+    found = rows(compressed(*said), ["mqtt_publishes", "expert_infos"], Limits(decompression_slack_of_all_rows=0))
+    assert "compressed_rows" not in {row["code"] for row in found["expert_infos"]}
+    assert len(found["mqtt_publishes"]) == 50 * frames
