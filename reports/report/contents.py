@@ -39,7 +39,7 @@ from wirewitness.reports.report.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
 _FAULTS = "Something is missing here by a fault of wirewitness itself: see CAPTURE."
-_LIMITS = "Something is missing here because a limit was reached: see CAPTURE."
+_LIMITS = "Something is missing here because a limit is reached: see CAPTURE."
 
 
 def report(

@@ -150,7 +150,7 @@ def test_the_report_says_that_it_is_not_complete(tmp_path: Path) -> None:
     shown = " ".join(done.stdout.decode().split())
     assert done.returncode == Status.SOME_INPUT_UNREAD
     assert "limit 1 connection: what is compressed holds far more messages than its size tells" in shown
-    assert "Something is missing here because a limit was reached" in shown
+    assert "Something is missing here because a limit is reached" in shown
     assert "every message decoded" not in shown
     assert "fault" not in shown
 
