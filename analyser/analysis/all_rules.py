@@ -28,7 +28,8 @@ _FAMILIES: Mapping[str, tuple[str, str | None]] = MappingProxyType({
     "MQT": ("mqtt.rules", "mqtt"),
     "MON": ("mongo.rules", "mongo"),
 })  # fmt: skip
-_PROTOCOLS = tuple(protocol for _, protocol in _FAMILIES.values() if protocol)
+# Protocols that say what is compared (`facts/populations.py`).
+_COMPARED = ("kafka", "mqtt", "mongo")
 
 
 @cache
@@ -65,9 +66,9 @@ def rules_about(protocols: Collection[str | None]) -> list[Rule]:
     ]  # fmt: skip
 
 
-def populations(protocols: Collection[str | None] = _PROTOCOLS) -> tuple[Population, ...]:
+def populations(protocols: Collection[str | None] = _COMPARED) -> tuple[Population, ...]:
     """What is compared for the table `stands_out`, whatever the protocol, and of these."""
-    places = ("network", *(one for one in _PROTOCOLS if one in protocols))
+    places = ("network", *(one for one in _COMPARED if one in protocols))
     modules = [import_module(f"wirewitness.analyser.{place}.facts.populations") for place in places]
     return tuple(one for module in modules for one in module.POPULATIONS)
 
