@@ -13,6 +13,7 @@ from typing import Protocol
 from wirewitness.analyser.capture import Endpoints
 from wirewitness.analyser.capture.packing import Packing
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
+from wirewitness.analyser.tcp.claims import Claims
 from wirewitness.analyser.tcp.flow_waits import Waits
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.streams import Half
@@ -62,6 +63,7 @@ class Flow:
     observed_until_ns: a limit ended it, or its decoding, at a packet of this time; None where none did.
     decoder: what reads the streams; None before there are bytes and once the flow is finished.
     waits: what TCP made it wait for; None while there is nothing.
+    claims: SYNs of another connection on its endpoints that nobody has confirmed yet; None while there were none.
     """
 
     index: int
@@ -89,6 +91,7 @@ class Flow:
     named: str | None = None
     decoder: FlowReader | None = None
     waits: Waits | None = None
+    claims: Claims | None = None
     held_bytes: int = 0
     let_go: bool = False
     observed_until_ns: int | None = None
@@ -97,7 +100,12 @@ class Flow:
     @property
     def settled(self) -> bool:
         """True while packets that only continue the streams change nothing else."""
-        return not any(half.pending or half.zero_since_ns is not None for half in self.halves)
+        return not self.is_claimed and not any(half.pending or half.zero_since_ns is not None for half in self.halves)
+
+    @property
+    def is_claimed(self) -> bool:
+        """True while any packet may be of another connection."""
+        return self.claims is not None and bool(self.claims.undecided)
 
     @property
     def streams_over(self) -> bool:

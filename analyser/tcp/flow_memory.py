@@ -12,7 +12,8 @@ SHELVED_BYTES, LEAST_WAITING_BYTES = 1_000, 1_000
 
 def held_by(flow: Flow) -> int:
     """All that an open flow takes."""
-    held = FLOW_BYTES + flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
+    held = FLOW_BYTES + (0 if flow.claims is None else flow.claims.held_bytes)
+    held += flow.halves[0].pending_bytes + flow.halves[1].pending_bytes
     return held if flow.decoder is None else held + flow.decoder.held_bytes + flow.decoder.own_bytes
 
 

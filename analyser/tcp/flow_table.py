@@ -25,6 +25,7 @@ from wirewitness.analyser.capture import EndpointTable, PacketBatch
 from wirewitness.analyser.tcp.acks import Said, said_by_side
 from wirewitness.analyser.tcp.batch_wait_signs import FoundSigns
 from wirewitness.analyser.tcp.batches import NO_RUNS, BatchColumns, PacketRow, Runs
+from wirewitness.analyser.tcp.claims import Claims
 from wirewitness.analyser.tcp.complete_connection_intake import TakenWhole
 from wirewitness.analyser.tcp.complete_connections import WholeReader
 from wirewitness.analyser.tcp.duplicates import Copies
@@ -35,7 +36,17 @@ from wirewitness.analyser.tcp.half_open import Attempt, HalfOpen
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.open_flows import OpenFlows
 from wirewitness.analyser.tcp.reset_flows import Part
-from wirewitness.analyser.tcp.segment_intake import LINGER_NS, confirm_alike, continues, is_past, take, take_together
+from wirewitness.analyser.tcp.segment_intake import (
+    LINGER_NS,
+    claims,
+    confirm_alike,
+    continues,
+    follower,
+    ignore_claims,
+    is_past,
+    take,
+    take_together,
+)
 from wirewitness.analyser.tcp.segment_runs import Flags, Places, Stretch, Stretches, by_pair, stretches
 from wirewitness.analyser.tcp.two_points import Delays
 from wirewitness.analyser.tcp.waits import settle
@@ -270,6 +281,8 @@ class FlowTable:
         except Exception as error:
             flow.decoder, flow.waits, flow.finished = None, None, True
             self._faults.append(self._fault(error, "what ends connections", "one is not wholly told"))
+        if flow.claims is not None:
+            self._give_up(*flow.claims.undecided)
         self._flows.remove(flow)
         self._ended(flow)
 
@@ -280,6 +293,7 @@ class FlowTable:
             self._consume(flow)
         for half in flow.halves:
             half.flush(flow.last_packet, flow.ts_last_ns)
+        ignore_claims(flow)
         settle(flow, self._limits)
         flow.finished = True
         self._consume(flow)
@@ -422,12 +436,15 @@ class FlowTable:
     def _careful(self, flow: Flow | None, pair: int, rows: list[PacketRow]) -> Flow | None:
         """Packets of one pair, one by one in capture order. flow: the pair's flow so far; the result: after them."""
         if flow is None and pair in self._half_open:
-            flow = self._flows.from_attempt(self._half_open.pop(pair))
+            first, *others = self._half_open.pop(pair)
+            flow = self._flows.from_attempt(first)
+            flow.claims = Claims(others) if others else None
         for row in rows:
+            if flow is not None and claims(flow, row):
+                self._claim(flow, row)
+                continue
             if flow is not None and is_past(flow, row):
-                self._signs.watch(flow, row.packet, ends=True)
-                self._finish(flow)
-                flow = None
+                flow = self._follow(flow, row)
             if flow is None and not self._flows.begins(row, pair):
                 self.stray_packets += 1
                 continue
@@ -435,7 +452,25 @@ class FlowTable:
                 flow = self._flows.start(pair, row.packet, row.ts_ns)
             self._signs.watch(flow, row.packet)
             was_closed = flow.closed_ts_ns is not None
+            if flow.claims is not None:
+                flow.claims.went_on(row)
             take(flow, row, self._limits)
             if flow.closed_ts_ns is not None and not was_closed:
                 self._flows.closed(flow)
         return flow
+
+    def _claim(self, flow: Flow, row: PacketRow) -> None:
+        """The SYN of another connection, of which nobody knows yet whether there is one."""
+        if flow.claims is None:
+            flow.claims = Claims()
+        unanswered = flow.claims.add(flow.pair, row)
+        if unanswered is not None:
+            self._give_up(unanswered)
+            self._flows.stays(flow)
+
+    def _follow(self, flow: Flow, row: PacketRow) -> Flow | None:
+        """The flow ends with a packet that is not of it. The result: that of the SYN which the packet confirms."""
+        confirmed = follower(flow, row)
+        self._signs.watch(flow, row.packet, ends=True)
+        self._finish(flow)
+        return None if confirmed is None else self._flows.from_attempt(confirmed)

@@ -33,7 +33,7 @@ def goes_on(flow: Flow, runs: Runs, limits: Limits) -> bool:
 
     And nothing but the packets that pass makes anybody give up a gap.
     """
-    if flow.closed_ts_ns is not None:
+    if flow.closed_ts_ns is not None or flow.is_claimed:
         return False
     for half, own in zip(flow.halves, runs, strict=True):
         if half.zero_since_ns is not None or (own and not half.started):

@@ -1,8 +1,8 @@
 """Connection attempts that nobody has answered yet.
 
-A flood of them must not cost a flow each. In: SYN packets of pairs without a flow. Out: the attempt, when something
-else comes on its pair and it becomes a flow; the oldest attempts, when there are too many; counts of those without a
-row.
+A flood of them must not cost a flow each. In: SYN packets of pairs without a flow. Out: the attempts of a pair, when
+something else comes on it and one of them becomes a flow; the oldest attempts, when there are too many; counts of those
+without a row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from wirewitness.analyser.capture import Endpoints
 from wirewitness.analyser.tcp.batches import PacketRow
 
+# So many attempts of one pair are remembered, each with another sequence number: the answer tells which of them it is.
+MOST_OF_PAIR = 5
 _MOST_NAMES = 10_000
 _TOP = 5
 
@@ -39,6 +41,17 @@ class Attempt:
     duplicates: int = 0
     first_copy: tuple[int, int] | None = None
 
+    @classmethod
+    def of(cls, pair: int, row: PacketRow) -> Attempt:
+        """That of a pair's SYN, seen once."""
+        ends = row.ts_ns, row.ts_ns, row.packet
+        options = row.window_scale, row.segment_size
+        return cls(pair, row.from_low, row.seq, row.packet, *ends, *options, row.ts_ns, (row.ttl,) * 3)
+
+    def is_same(self, row: PacketRow) -> bool:
+        """Is this SYN of the pair the same once more?"""
+        return (self.from_low, self.seq) == (row.from_low, row.seq)
+
     def again(self, packet: int, ts_ns: int, copy: bool, ttl: int) -> None:
         """The same SYN once more."""
         self.packets += 1
@@ -54,11 +67,12 @@ class Attempt:
 
 
 class HalfOpen:
-    """Attempts by pair, the oldest first, and counts of those that were given up without a row."""
+    """Attempts by pair, the oldest first, and counts of those that were given up without a row. most: attempts."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._attempts: dict[int, Attempt] = {}
+        self._attempts: dict[int, list[Attempt]] = {}
+        self._count = 0
         self._sources: Counter[str] = Counter()
         self._targets: Counter[str] = Counter()
         self.uncounted_rows = 0
@@ -74,29 +88,30 @@ class HalfOpen:
     def seen(self, pair: int, row: PacketRow) -> list[Attempt]:
         """A SYN of a pair without a flow. What is given up for it: another attempt of the pair, the oldest of all."""
         gone: list[Attempt] = []
-        attempt = self._attempts.get(pair)
-        if attempt is not None and (attempt.from_low, attempt.seq) == (row.from_low, row.seq):
-            attempt.again(row.packet, row.ts_ns, row.copy, row.ttl)
+        mine = self._attempts.setdefault(pair, [])
+        known = next((one for one in mine if one.is_same(row)), None)
+        if known is not None:
+            known.again(row.packet, row.ts_ns, row.copy, row.ttl)
             return gone
-        if attempt is not None:
-            gone.append(self.pop(pair))
-        ends = row.ts_ns, row.ts_ns, row.packet
-        options = row.window_scale, row.segment_size
-        fresh = Attempt(pair, row.from_low, row.seq, row.packet, *ends, *options, row.ts_ns, (row.ttl,) * 3)
-        self._attempts[pair] = fresh
-        if len(self._attempts) > self._most:
-            gone.append(self.pop(next(iter(self._attempts))))
+        mine.append(Attempt.of(pair, row))
+        self._count += 1
+        if len(mine) > MOST_OF_PAIR:
+            # The first one stays: it is the pair's flow as soon as anything else comes.
+            gone.append(mine.pop(1))
+            self._count -= 1
+        if self._count > self._most:
+            gone += self.pop(next(iter(self._attempts)))
         return gone
 
-    def pop(self, pair: int) -> Attempt:
-        """Take the attempt of a pair away. Raises KeyError."""
-        return self._attempts.pop(pair)
+    def pop(self, pair: int) -> list[Attempt]:
+        """Take the attempts of a pair away, the oldest first. Raises KeyError."""
+        found = self._attempts.pop(pair)
+        self._count -= len(found)
+        return found
 
     def take_all(self) -> list[Attempt]:
-        """All that are left, oldest first."""
-        left = list(self._attempts.values())
-        self._attempts.clear()
-        return left
+        """All that are left."""
+        return [one for pair in list(self._attempts) for one in self.pop(pair)]
 
     def count(self, attempt: Attempt, ends: Endpoints) -> None:
         """An attempt that gets no row of its own."""

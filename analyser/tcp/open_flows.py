@@ -116,6 +116,10 @@ class OpenFlows:
         current = int(self._current[pair])
         return self.known(current) if current >= 0 else None
 
+    def stays(self, flow: Flow) -> None:
+        """It is still the one that its pair has, whatever else began there."""
+        self._current[flow.pair] = flow.index
+
     def closed(self, flow: Flow) -> None:
         """It has closed: when its time is up it is one of `long_closed`."""
         if flow.closed_ts_ns is not None:

@@ -5,9 +5,11 @@ In: a flow and packets of its own. Out: the flow after them.
 
 from __future__ import annotations
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tcp.acks import Said
 from wirewitness.analyser.tcp.batches import BatchColumns, PacketRow, Runs
 from wirewitness.analyser.tcp.flow import Flow, close, handshake, starts_anew
+from wirewitness.analyser.tcp.half_open import Attempt
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.segment_runs import Places, Stretch
 from wirewitness.analyser.tcp.streams import Half
@@ -80,13 +82,54 @@ def copy_note(packet: int, ts_ns: int) -> Note:
 
 def is_past(flow: Flow, row: PacketRow) -> bool:
     """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
-    if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+    if _closed_long_ago(flow, row):
         return True
     if row.copy:
         return False
+    if flow.claims is not None and flow.claims.confirmed(flow.halves, row) is not None:
+        return True
     if row.flags & SYN:
         return starts_anew(flow, row.from_low, row.seq)
     return bool(row.wire_bytes) and flow.streams_over and is_new(flow.halves[row.from_low].next_seq, row.seq)
+
+
+def _closed_long_ago(flow: Flow, row: PacketRow) -> bool:
+    return flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS
+
+
+def claims(flow: Flow, row: PacketRow) -> bool:
+    """Is this the SYN of another connection, while the flow may go on?"""
+    if (row.flags & (SYN | ACK)) != SYN or row.wire_bytes or flow.closed_ts_ns is not None:
+        return False
+    if row.copy:
+        return flow.claims is not None and flow.claims.of(row) is not None
+    return starts_anew(flow, row.from_low, row.seq)
+
+
+def follower(flow: Flow, row: PacketRow) -> Attempt | None:
+    """The SYN of the connection that this packet, for which `is_past` holds, is of; it is no claim any more."""
+    if flow.claims is None or row.copy or _closed_long_ago(flow, row):
+        return None
+    found = flow.claims.confirmed(flow.halves, row)
+    if found is None and (row.flags & (SYN | ACK)) == SYN:
+        found = flow.claims.of(row)
+    if found is not None:
+        flow.claims.drop(found)
+    return found
+
+
+def ignore_claims(flow: Flow) -> None:
+    """The flow ends: SYNs that nobody confirmed while it went on are counted, and change nothing else of it."""
+    if flow.claims is None:
+        return
+    flow.claims.ignore_outlived()
+    first = flow.claims.first_ignored
+    if first is None:
+        return
+    flow.packets += flow.claims.ignored
+    flow.duplicates += flow.claims.ignored_copies
+    text = f"{count(flow.claims.ignored, 'SYN')} of another connection came while this one went on; nobody answered"
+    flow.halves[first.from_low].remark(Note("syn_ignored", text, first.packet, first.ts_ns, None))
 
 
 def is_new(end: int, seq: int) -> bool:

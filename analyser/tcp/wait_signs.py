@@ -86,9 +86,11 @@ class SignFinder:
     def feed(
         self, batch: PacketBatch, columns: BatchColumns, order: npt.NDArray[np.intp], copies: FlagArray
     ) -> dict[int, Signs]:
-        """Signs of a batch by pair. `order`: its packets pair by pair; copies are left out."""
-        if copies.any():
-            order = order[~copies[order]]
+        """Signs of a batch by pair. `order`: its packets pair by pair; copies and SYNs are left out."""
+        # A SYN that nobody answers does not end a wait, and behind any other one comes the SYN-ACK.
+        left_out = copies | ((batch.flags & (SYN | ACK)) == SYN)
+        if left_out.any():
+            order = order[~left_out[order]]
         rows = _Rows(self._held, batch, columns, order)
         found: dict[int, Signs] = {}
         apart = rows.apart()
