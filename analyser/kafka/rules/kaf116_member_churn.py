@@ -75,9 +75,9 @@ def detect(frames: Frames, *, ends: int = 3, window_s: float = 300.0) -> Iterato
         client = (own[-1]["client_address"], own[-1]["client_id"])
         if len(most) >= ends and len(most) > len(worst.get(client, ((), ()))[1]):
             worst[client] = (own, most)
-    rebalances = rows_of(frames[REBALANCES])
+    caused = Counter(frames[REBALANCES]["trigger_member_id"])
     for own, most in worst.values():
-        yield _finding(own, most, rebalances)
+        yield _finding(own, most, caused)
 
 
 def _came_back(own: Sequence[Row], others_until_ns: int) -> list[Row]:
@@ -87,7 +87,7 @@ def _came_back(own: Sequence[Row], others_until_ns: int) -> list[Row]:
     return [row for row in (own if is_over else own[:-1]) if has_ended(row) or row["ended"] == "replaced"]
 
 
-def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
+def _finding(own: Sequence[Row], ended: Sequence[Row], caused_by: Counter[str | None]) -> Finding:
     last, stays = own[-1], sorted(alive_until_ns(row) - (row["ts_joined"] or row["ts"]) for row in ended)
     key = {"cluster": last["cluster_id"], "group": last["group_id"]}
     first_ns = min(row["ts"] for row in ended)
@@ -96,7 +96,7 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
     reasons = [str(row["reason"]) for row in ended if row["reason"]]
     reason = f', saying "{printable(reasons[-1], MAX_NAME)}"' if reasons else ""
     members = {row["member_id"] for row in ended}
-    caused = [row for row in rebalances if row["trigger_member_id"] in members]
+    caused, rebalances = sum(caused_by[one] for one in members), caused_by.total()
     median_ns = stays[len(stays) // 2]
     stayed = f"; it stayed for about {seconds_text(median_ns)} each time" if median_ns > 0 else ""
     polls = any(map(missed_polls, reasons))
@@ -111,8 +111,8 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
         ),
         sentence=(
             f"{group_text(last['group_id'])}: {client_text(last)} {ends_text(ended)}{reason}, and joined again. "
-            f"This was {period_text(first_ns, until_ns)}{stayed}. It caused {len(caused)} of the group's "
-            f"{len(rebalances)} rebalances in the capture."
+            f"This was {period_text(first_ns, until_ns)}{stayed}. It caused {caused} of the group's "
+            f"{rebalances} rebalances in the capture."
         ),
         next_step=_next_step(last, polls, how),
         proof=proof(
@@ -123,8 +123,8 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
             "ends": len(ended),
             "how": dict(how),
             "reasons": list(dict.fromkeys(reasons))[:5],
-            "rebalances_caused": len(caused),
-            "rebalances": len(rebalances),
+            "rebalances_caused": caused,
+            "rebalances": rebalances,
             "since": time_text(first_ns),
             "until": time_text(until_ns),
             "clients": [who(last)],
