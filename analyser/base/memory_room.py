@@ -13,7 +13,7 @@ from threading import Lock
 
 _SIZES = Path("/proc/self/statm")
 _lock = Lock()
-# Limits as they were before the first of the blocks that are open now.
+# The limits before the blocks that are open now, once for each.
 _before: list[tuple[int, int]] = []
 
 
