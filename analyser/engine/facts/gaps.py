@@ -25,9 +25,6 @@ IS_ONE_SIDED = (
     f"ELSE {_UNSEEN.format('client')} END"
 )
 
-# Of `flows`: a side ACKed bytes of the other behind all that was captured. Where these are a gap, that shows them.
-IS_CUT_OFF = "coalesce(acked_by_client > bytes_to_client, false) OR coalesce(acked_by_server > bytes_to_server, false)"
-
 
 def losses(gaps: str = "gaps") -> str:
     """A SELECT of when something of the connections of an address was lost: `address`, `at_ns` (Unix ns).

@@ -8,8 +8,6 @@ Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
-
 # So long a message is waited for before it counts as missing, and an acknowledgement before it holds others up.
 WAIT_MS = 10_000
 _WAIT_NS = WAIT_MS * 1_000_000
@@ -90,7 +88,7 @@ _GUILTY = f"""
     GROUP BY ALL"""
 
 # Bytes of the connection are missing: what is not seen may have been sent.
-_LACKS = f"(coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0 OR {IS_CUT_OFF})"
+_LACKS = "(coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0)"
 
 # Groups of which bytes of a member are missing: that one may have got what the others did not. Members that left count.
 _LACKING = f"""

@@ -36,7 +36,6 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, times
-from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
 from wirewitness.analyser.engine.rules.delivery import counted, delivered
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -284,11 +283,9 @@ RULE = Rule(
             "file", "packet", "last_step_packet",
         ),
     },
-    asks=("flows",),
     partition_by=("server_address", "client_id"),
     detect=detect,
     rows={
-        "mqtt_connections": f"flow_id NOT IN (SELECT flow_id FROM flows WHERE {IS_CUT_OFF})",
         "mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"
         " OR (dup AND handshake = 'complete')"
     },
