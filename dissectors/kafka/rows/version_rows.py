@@ -6,14 +6,24 @@ flow ends: one for each API that the broker offers or the client used.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS
 from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_of
 from wirewitness.dissectors.kafka.schema.api_keys import api_name
+
+# Brokers of one version offer the same: so many different lists are kept as rows.
+_MOST_LISTS = 64
+# Columns of API_VERSIONS: from `api_key` on they differ between rows of one exchange; behind that, those of its use.
+_API = API_VERSIONS.names.index("api_key")
+_USED = API_VERSIONS.names.index("used_version_min") - _API
+# API key, lowest and highest version.
+Offered = tuple[int, int, int]
 
 
 class _Answer(NamedTuple):
@@ -24,6 +34,10 @@ class _Answer(NamedTuple):
     software: tuple[str | None, str | None]
     offered: dict[int, tuple[int, int]]
     whole: bool
+
+    @property
+    def listed(self) -> tuple[Offered, ...]:
+        return tuple((key, *versions) for key, versions in self.offered.items())
 
 
 class _Use(NamedTuple):
@@ -93,30 +107,34 @@ class ConnectionVersions:
         rows = out.rows("kafka_api_versions")
         if rows is None:
             return
-        answer = self._answer
-        offered = answer.offered if answer is not None else {}
-        software = self.software
-        if answer is not None and answer.software != (None, None):
-            software = answer.software
-        for api_key in sorted({*offered, *self._used}):
-            used = self._used.get(api_key)
-            if answer is not None:
-                exchange, client_id = answer.exchange, answer.client_id
-            else:
-                assert used is not None
-                exchange, client_id = used.exchange, used.client_id
-            versions = offered.get(api_key, (None, None))
-            rows.append(
-                API_VERSIONS.row(
-                    **exchange,
-                    client_id=client_id,
-                    software_name=software[0],
-                    software_version=software[1],
-                    api_key=api_key,
-                    api_name=api_name(api_key),
-                    min_version=versions[0],
-                    max_version=versions[1],
-                    used_version_min=None if used is None else used.lowest,
-                    used_version_max=None if used is None else used.highest,
-                )
-            )
+        answer, used = self._answer, self._used
+        if answer is None:
+            offered: tuple[Offered, ...] = ()
+            software = self.software
+        else:
+            offered = answer.listed
+            software = self.software if answer.software == (None, None) else answer.software
+            asked = _head(answer.exchange, answer.client_id, software)
+        unused = _unused(offered)
+        for api_key in sorted({*unused, *used}):
+            row = unused.get(api_key) or (api_key, api_name(api_key), None, None, None, None)
+            use = used.get(api_key)
+            if use is not None:
+                row = (*row[:_USED], use.lowest, use.highest)
+            if answer is None:
+                assert use is not None
+                asked = _head(use.exchange, use.client_id, software)
+            rows.append(asked + row)
+
+
+def _head(exchange: dict[str, int | None], client_id: str | None, software: tuple[str | None, str | None]) -> Row:
+    """What rows of API_VERSIONS have in common that come of one exchange."""
+    name, version = software
+    row = API_VERSIONS.row(**exchange, client_id=client_id, software_name=name, software_version=version)
+    return row[:_API]
+
+
+@lru_cache(_MOST_LISTS)
+def _unused(offered: tuple[Offered, ...]) -> dict[int, Row]:
+    """The rest of such rows by API key, as long as nobody uses the API."""
+    return {key: (key, api_name(key), lowest, highest, None, None) for key, lowest, highest in offered}
