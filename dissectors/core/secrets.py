@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from wirewitness.dissectors.core import opaque, secret_tokens
-from wirewitness.dissectors.core.secret_forms import LAST_WORDS, NAME_WORDS, PATTERNS, VALUE, WORDS
+from wirewitness.dissectors.core.secret_forms import LAST_WORDS, NAME_WORDS, VALUE, WORDS, patterns
 
 MASK = "***"
 # Names are no longer.
@@ -67,7 +67,7 @@ def secret_spans(text: str, *, is_name: bool = False) -> Iterator[tuple[int, int
         yield from _url_spans(text)
         yield from _refused_spans(text)
         lower = text.lower()
-        for needle, pattern in PATTERNS:
+        for needle, pattern in patterns():
             for found in pattern.finditer(text) if needle in lower else ():
                 start, end = found.span("hidden")
                 if not text.startswith(MASK, start):
