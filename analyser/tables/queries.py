@@ -115,13 +115,19 @@ def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
 
 
 def answer(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
-    """The rows of one SELECT, of which there are not many. Raises QueryError, UnreadableRows.
+    """The rows of one SELECT, of which there are not many. Raises QueryError, UnreadableRows."""
+    with failures_told():
+        return fetched(connection, _one_select(connection, query))
+
+
+def fetched(connection: duckdb.DuckDBPyConnection, query: str | duckdb.Statement) -> pa.Table:
+    """The rows of one SELECT, of which there are not many: they are copied once more.
 
     A relation would be planned twice, once for its columns: of a large query over few rows that is most of its time.
     """
-    with failures_told(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)  # a copy of few rows
-        connection.execute(_one_select(connection, query))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
+        connection.execute(query)
         return connection.to_arrow_table()
 
 

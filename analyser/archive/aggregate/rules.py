@@ -128,7 +128,7 @@ def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping
             if not suspects.rules:
                 return 0
             of_keys = sizes_sql(rule, suspects.name)
-            wanted = con.sql(f"SELECT sum({quoted(ROWS)}) FROM ({of_keys})").fetchall()[0][0]
+            wanted = con.execute(f"SELECT sum({quoted(ROWS)}) FROM ({of_keys})").fetchall()[0][0]
             return int(wanted or 0)
     except duckdb.OutOfMemoryException:
         return every

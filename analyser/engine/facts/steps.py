@@ -40,7 +40,7 @@ def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made
     missing = [table for table in (*reads, "flows") if table not in there]
     for table in missing:
         con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
-    asked = con.sql(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
+    asked = con.execute(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
     wanted = {table: made for (table, made), needed in zip(tables.items(), asked, strict=True) if needed}
     steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
     needs = {table: _named(f"{made.rows} {made.of}", steps) for table, made in wanted.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
@@ -33,6 +33,7 @@ from wirewitness.analyser.engine.rules.partition_sql import (
 )
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.parquet import TEMPORARY
+from wirewitness.analyser.tables.queries import fetched
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES
 
 Key = tuple[Any, ...]
@@ -41,6 +42,8 @@ Wanted = tuple[Key, list[tuple[Rule, dict[str, Frame]]]]
 BATCH_ROWS = 16_384
 # Of one table; more go to a file while the other tables are asked.
 MOST_HELD_BYTES = 24 << 20
+# Of tables of so many rows what is wanted is fetched as a whole.
+FEW_ROWS = 1 << 15
 # More keys go into a table of DuckDB, which may spill them, for the price of asking twice.
 MOST_KEYS = 10_000
 _SUSPECTS = "wirewitness_suspects"
@@ -105,22 +108,31 @@ def _table(rule: Rule, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, types, strict=True)], names=names)
 
 
+def _many(_: str) -> int:
+    return FEW_ROWS + 1
+
+
 def partitions(
     con: duckdb.DuckDBPyConnection,
     rules: Sequence[Rule],
     suspects: Suspects,
     buckets: Sequence[int] = ALL_BUCKETS,
     folder: Path | None = None,
+    rows: Callable[[str], int] = _many,
 ) -> Iterator[Wanted]:
     """Key, and each rule that looks at this partition with its frames, in the order of keys (null first).
 
-    suspects: of `suspected`, over the same rules. folder: for temporary files; without one all rows are held.
+    suspects: of `suspected`, over the same rules. folder: for temporary files; without one all rows are held. rows: how
+    many a table has.
     """
     keys, looking = rules[0].partition_by, {number: rules[number] for number in sorted(suspects.rules)}
     tables = [*dict.fromkeys(table for rule in looking.values() for table in rule.reads)]
     makers = {number: _FrameMaker(rule, [*looking.values()]) for number, rule in looking.items()}
     statements = {table: rows_sql(looking, suspects.always, table, suspects.name, buckets) for table in tables}
-    streams = [_of_table(_sorted_rows(con, query, folder), table, keys) for table, query in statements.items()]
+    streams = [
+        _of_table(_sorted_rows(con, query, folder, few=rows(table) <= FEW_ROWS), table, keys)
+        for table, query in statements.items()
+    ]
     for key, some in groupby(heapq.merge(*streams, key=lambda one: _null_first(one[0])), key=itemgetter(0)):
         spans = {table: found for _, table, found in some}
         first = next(iter(spans.values()))[0]
@@ -139,8 +151,12 @@ def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
     return tuple((value is not None, value) for value in key)
 
 
-def _sorted_rows(con: duckdb.DuckDBPyConnection, query: str, folder: Path | None) -> Iterator[pa.RecordBatch]:
+def _sorted_rows(
+    con: duckdb.DuckDBPyConnection, query: str, folder: Path | None, *, few: bool
+) -> Iterator[pa.RecordBatch]:
     """The rows of a statement, which has ended when this returns: a connection has one statement at a time."""
+    if few:
+        return iter(fetched(con, query).to_batches(BATCH_ROWS))
     reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
     held: list[pa.RecordBatch] = []
     size = 0

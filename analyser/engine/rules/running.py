@@ -232,7 +232,7 @@ def _evaluated(given: Input, rules: Sequence[Rule], buckets: Sequence[int], fail
                 raise _TooLargeForAll
             suspects = stack.enter_context(_small_enough(given, suspects, buckets, evaluations[rules[0].code]))
         if suspects.rules:
-            for key, some in partitions(given.con, rules, suspects, buckets, given.folder):
+            for key, some in partitions(given.con, rules, suspects, buckets, given.folder, given.number_of_rows):
                 for rule, frames in some:
                     evaluations[rule.code].add(key, frames)
     every = located(given.con, [finding for one in evaluations.values() for finding in one.found])

@@ -87,7 +87,7 @@ def add_members_and_rebalances(con: duckdb.DuckDBPyConnection, _: Held = NOTHING
     there = views(con)
     if not there >= {*GROUPS.reads}:
         return NOTHING
-    if not con.sql("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
+    if not con.execute("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
         return NOTHING
     make_tables(con, _STEPS, {name: query for name, query in _ROWS.items() if name in there})
     return NOTHING

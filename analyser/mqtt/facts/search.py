@@ -95,7 +95,7 @@ def search(con: duckdb.DuckDBPyConnection) -> None:
                 found.take_all(servers, memory)
             elif len(server.told) >= _SERVER_ROWS:
                 found.take(address, server)
-    ends_ns = con.sql("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0]
+    ends_ns = con.execute("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0]
     for address, server in servers.items():
         server.finish(server.now_ns if ends_ns is None else ends_ns)
         found.take(address, server)
