@@ -1,8 +1,8 @@
 """What the capture tells of the state of groups, sign by sign. In: nothing. Out: SELECTs for `group_states.py`.
 
-A sign has the time at which something happened in the broker (order_ns), when the capture told it (at_ns), and what it
-says: a member asks to join, is answered, has its part, beats, is told to join again, is there, left, is gone; a member
-of KIP-848 gives up partitions; somebody commits without a member; the group is described or deleted.
+A sign has the time at which something happened in the broker (order_ns) and what it says: a member asks to join, is
+answered, has its part, beats, is told to join again, is there, left, is gone; a member of KIP-848 gives up partitions;
+somebody commits without a member; the group is described or deleted.
 """
 
 from __future__ import annotations
@@ -92,58 +92,59 @@ FREED = f"""
     group by all"""
 
 
-def _sign(
-    name: str, where: str, *, source: str = "gs_events", order: str = "done_ns", known: str = "done_ns", **columns: str
-) -> str:
-    """A SELECT of signs: `order` when it happened in the broker, `known` when the capture told."""
-    given = {
-        "member_id": "member_id", "protocol": "protocol", "generation": "generation", "alive": "0", "freed": "0",
-        "epoch": "null", "count": "null", "told": "null", "assignor": "null", "leader": "null", "kind": "null",
-        "not_ready": "null", "asked_ns": "null", **columns,
-    }  # fmt: skip
-    shown = ", ".join(f"{value} as {column}" for column, value in given.items())
+# Signs at one time in the order in which one follows from the other; others come last.
+_RANKS = {
+    "seen": 0, "left": 1, "gone": 1, "unsure": 1, "freed": 1, "asks": 2, "alive": 3, "joined": 4, "synced": 5,
+}  # fmt: skip
+_LAST = 6
+
+
+def _sign(name: str, where: str, *, source: str = "gs_events", order: str = "done_ns", **columns: str) -> str:
+    """A SELECT of signs. order: when it happened in the broker; without that nobody knows of it."""
+    shown = "".join(f", {value} as {column}" for column, value in columns.items())
     return f"""
-        select {KEY}, '{name}' as sign, {order} as order_ns, {known} as at_ns, {shown}
-        from {source} where {order} is not null and {known} is not null and ({where})"""
+        select {KEY}, '{name}' as sign, {_RANKS.get(name, _LAST)} as rank, {order} as order_ns{shown}
+        from {source} where {order} is not null and ({where})"""
 
 
-_GIVEN = f"order_ns + {GIVEN_NS}"
 _DONE = "error_code = 0 and done_ns is not null"
-_NONE = {"member_id": "null", "protocol": "null", "generation": "null"}
+_OF_MEMBER = {"member_id": "member_id", "protocol": "protocol"}
+_OF_GENERATION = {**_OF_MEMBER, "generation": "generation"}
+_KIND = {"kind": "protocol_type"}
 SIGNS = " union all by name ".join(
     (
-        _sign("asks", "event = 'join' and coalesce(error_code, 0) = 0 and heard", order="asked_ns", known="asked_ns",
-              generation="null", kind="protocol_type"),
-        _sign("joined", f"event = 'join' and {_DONE}", count="members", assignor="protocol_name", leader="leader_id",
-              kind="protocol_type"),
-        _sign("synced", f"event = 'sync' and {_DONE}",
-              assignor="case when protocol_name not like '%,%' then protocol_name end", kind="protocol_type"),
-        _sign("told", "event in ('heartbeat', 'sync') and error_code = 27", order="asked_ns"),
-        _sign("beat", f"event in {_HEARTBEATS} and {_DONE} and generation >= 0",
-              order="case when event = 'heartbeat' then asked_ns else done_ns end", kind="protocol_type",
+        _sign("asks", "event = 'join' and coalesce(error_code, 0) = 0 and heard", order="asked_ns", **_OF_MEMBER,
+              **_KIND),
+        _sign("joined", f"event = 'join' and {_DONE}", **_OF_GENERATION, **_KIND, members="members",
+              assignor="protocol_name", leader="leader_id"),
+        _sign("synced", f"event = 'sync' and {_DONE}", **_OF_GENERATION, **_KIND,
+              assignor="case when protocol_name not like '%,%' then protocol_name end"),
+        _sign("told", "event in ('heartbeat', 'sync') and error_code = 27", order="asked_ns", **_OF_GENERATION),
+        _sign("beat", f"event in {_HEARTBEATS} and {_DONE} and generation >= 0", **_OF_GENERATION, **_KIND,
+              order="case when event = 'heartbeat' then asked_ns else done_ns end",
               not_ready="not_ready", asked_ns="asked_ns",
               assignor="case when event = 'consumer_heartbeat' then protocol_name end"),
-        _sign("described", f"event = 'describe' and {_DONE} and told is not null", told="told", kind="protocol_type",
-              assignor="protocol_name", generation="null", count="members", member_id="null"),
-        _sign("alive", "counted", source="gs_members", order="from_ns", known="from_ns", alive="1", generation="null"),
-        *(_sign(name, where, source="gs_members", order=when, known=when, alive="-counted::integer",
-                generation="null", asked_ns="gone_done_ns")
+        _sign("described", f"event = 'describe' and {_DONE} and told is not null", **_KIND, protocol="protocol",
+              told="told", assignor="protocol_name", members="members"),
+        _sign("alive", "counted", source="gs_members", order="from_ns", **_OF_MEMBER, alive="1"),
+        *(_sign(name, where, source="gs_members", order=when, **_OF_MEMBER, alive="-counted::integer",
+                asked_ns="gone_done_ns")
           for name, where, when in (
               ("left", "left_group", "until_ns"), ("gone", "not coalesce(left_group, false)", "until_ns"),
               ("unsure", "true", "unsure_ns"))),
-        _sign("freed", "freed <> 0", source="gs_freed", order="order_ns", known="order_ns", freed="freed", **_NONE),
-        _sign("given", "freed > 0", source="gs_freed", order=_GIVEN, known=_GIVEN, **_NONE),
+        _sign("freed", "freed <> 0", source="gs_freed", order="order_ns", freed="freed"),
+        _sign("given", "freed > 0", source="gs_freed", order=f"order_ns + {GIVEN_NS}"),
         _sign("alone", "true", source="""(
             select coalesce(cluster_id, '') as cluster, group_id, epoch_ns(ts_response) as done_ns
             from kafka_offset_commits
             where api = 'OffsetCommit' and error_code = 0 and coalesce(member_id, '') = ''
-                and coalesce(generation, -1) < 0 and group_id is not null)""", **_NONE),
+                and coalesce(generation, -1) < 0 and group_id is not null)"""),
         _sign("seen", "true", source="""(
             select coalesce(cluster_id, '') as cluster, group_id, min(epoch_ns(coalesce(ts_response, ts))) as done_ns
-            from kafka_offset_commits where group_id is not null group by all)""", **_NONE),
+            from kafka_offset_commits where group_id is not null group by all)"""),
         _sign("deleted", "true", source="""(
             select coalesce(cluster_id, '') as cluster, resource_name as group_id, epoch_ns(ts_response) as done_ns
-            from kafka_admin_changes where operation = 'DeleteGroups' and error_code = 0)""", **_NONE),
+            from kafka_admin_changes where operation = 'DeleteGroups' and error_code = 0)"""),
     )
 )  # fmt: skip
 

@@ -10,130 +10,86 @@ whose members have epochs (KIP-848, KIP-932, KIP-1071) are told by those of the 
 highest, or partitions given up and not given again: Reconciling; nobody asked since one left: Assigning. Such a group
 is Empty when members that had all its partitions have gone. What no packet tells is null.
 
-Sources: ClassicGroup, ConsumerGroup, ShareGroup and StreamsGroup of Kafka's group coordinator.
+SQL tells the signs of all groups in their order; `group_state_machine.py` says what follows from them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
 import duckdb
+import pyarrow as pa
 
+from wirewitness.analyser.engine.facts.chunk_files import given_or_shown
 from wirewitness.analyser.engine.facts.stage import NOTHING, STATES, Held
-from wirewitness.analyser.engine.facts.steps import make_tables
+from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views
-from wirewitness.analyser.kafka.facts.group_requests import KEY, time_sql
-from wirewitness.analyser.kafka.facts.group_state_signs import COVERED, EVENTS, FREED, GIVEN_NS, MEMBERS, SIGNS
+from wirewitness.analyser.kafka.facts.group_requests import KEY
+from wirewitness.analyser.kafka.facts.group_state_machine import GroupState, Sign
+from wirewitness.analyser.kafka.facts.group_state_signs import COVERED, EVENTS, FREED, MEMBERS, SIGNS
+from wirewitness.analyser.tables.coded import BATCH_ROWS
+from wirewitness.analyser.tables.tables import arrow_schema
 
-# Signs at one time in the order in which one follows from the other.
-_RANK = """case when sign = 'seen' then 0 when sign in ('left', 'gone', 'unsure', 'freed') then 1
-                when sign = 'asks' then 2 when sign = 'alive' then 3 when sign = 'joined' then 4
-                when sign = 'synced' then 5 else 6 end"""
-_ORDER = f"partition by {KEY} order by order_ns, {_RANK}, member_id, sign"
-_BEFORE = "rows between unbounded preceding and 1 preceding"
-# Signs that say nothing of the state by themselves.
-_QUIET = "('seen', 'alive', 'freed', 'given', 'unsure')"
-# Whether all members are in the capture: the leader is told how many there are, partitions are had by one each.
-_COMPLETE = "case when count is not null then there >= count when sign = 'beat' and covered then free = 0 end"
-_ENDS = "('left', 'gone', 'unsure')"
+Row = dict[str, Any]
 
-
-def _last(value: str) -> str:
-    """The last value that is known so far."""
-    return f"last_value({value} ignore nulls) over so_far"
-
-
-_STEPS = {
-    "gs_events": EVENTS,
-    "gs_members": MEMBERS,
-    "gs_freed": FREED,
-    "gs_covered": COVERED,
-    "gs_signs": f"""
-        select *, count(*) filter (sign in {_ENDS}) over (
-            partition by {KEY}, member_id order by order_ns, {_RANK} {_BEFORE}) as stay
-        from ({SIGNS})""",
-    # A member moves to an epoch, and gives it back when it goes. Heartbeats that say the same as before are left out.
-    "gs_moves": f"""
-        select *, case when sign in {_ENDS} then before
-                       when generation is distinct from before then generation end as moved
-        from (
-            select *, lag(asked_ns) over ({_ORDER}) as asked_before,
-                   max(case when sign = 'left' then asked_ns end) over ({_ORDER} rows unbounded preceding)
-                       as left_done_ns,
-                   lag(sign) over ({_ORDER}) as sign_before, lag(not_ready) over ({_ORDER}) as ready_before,
-                   last_value(generation ignore nulls) over (
-                       partition by {KEY}, member_id, stay order by order_ns, {_RANK} {_BEFORE}) as before
-            from gs_signs)
-        where sign <> 'beat' or sign_before is distinct from 'beat' or generation is distinct from before
-            or not_ready is distinct from ready_before or asked_before <= left_done_ns""",
-    # era: since the group had no member.
-    "gs_eras": f"""
-        select *, count(*) filter (alive < 0 and there = 0) over (partition by {KEY} order by place {_BEFORE}) as era
-        from (
-            select *, sum(alive) over so_far as there, sum(freed) over so_far as free,
-                   sum(case when protocol = 'consumer' then alive else 0 end) over so_far as consumers,
-                   row_number() over ({_ORDER}) as place
-            from gs_moves window so_far as ({_ORDER} rows unbounded preceding))""",
-    "gs_epochs": f"""
-        select *, {_last("case when sign in ('joined', 'synced', 'beat') then generation end")} as told_generation,
-               {_last("case when sign = 'synced' then generation end")} as synced,
-               {_last(f"case when sign not in {_QUIET} and sign <> 'beat' then sign end")} as strong,
-               {_last(f"case when sign not in {_QUIET} then sign end")} as last_sign,
-               {_last("told")} as told_state, {_last("protocol")} as last_protocol,
-               {_last("kind")} as protocol_type, {_last("assignor")} as last_assignor, {_last("leader")} as last_leader,
-               {_last("not_ready")} as unready,
-               {_last(_COMPLETE)} as complete,
-               max(moved) over era_so_far as newest,
-               max(case when sign = 'left' then place end) over so_far as left_place,
-               max(case when sign = 'beat' then asked_ns end) over so_far as beat_asked_ns,
-               max(case when freed > 0 then order_ns end) over so_far as freed_ns,
-               count(*) filter (sign = 'unsure') over era_so_far as unsure
-        from gs_eras left join gs_covered using ({KEY})
-        window so_far as (partition by {KEY} order by place rows unbounded preceding),
-               era_so_far as (partition by {KEY}, era order by place rows unbounded preceding)""",
-    "gs_reached": f"""
-        select *, sum(case when moved is distinct from newest then 0 when alive < 0 then -1 else 1 end)
-                   over (partition by {KEY}, era, newest order by place rows unbounded preceding) as reached,
-               min(place) over (partition by {KEY}, era, newest) as raised_place
-        from gs_epochs""",
-    "gs_told": f"""
-        select *, case when consumers > 0 then 'consumer' else last_protocol end as type, case
-                when last_sign = 'deleted' then 'Dead' when last_sign = 'alone' then 'Empty'
-                when there = 0 and last_sign = 'described' then told_state
-                when there = 0 then case when complete and unsure = 0 and strong in ('left', 'gone') then 'Empty' end
-                when consumers = 0 and last_protocol = 'classic' then case
-                    when last_sign = 'described' then told_state
-                    when last_sign in ('asks', 'told', 'left', 'gone') then 'PreparingRebalance'
-                    when last_sign = 'synced' or synced = told_generation then 'Stable'
-                    when strong = 'joined' then 'CompletingRebalance' when last_sign = 'beat' then 'Stable' end
-                when last_protocol = 'share' then 'Stable'
-                when newest is null then case when last_sign = 'described' then told_state end
-                when last_protocol = 'streams' and unready then 'NotReady'
-                when left_place > raised_place and coalesce(beat_asked_ns < left_done_ns, true) then 'Assigning'
-                when left_place > raised_place or reached < there then 'Reconciling'
-                when free > 0 and order_ns < freed_ns + {GIVEN_NS} then 'Reconciling'
-                else 'Stable' end as state
-        from gs_reached""",
-    "gs_changes": f"""
-        select * from (
-            select {KEY}, order_ns, type, state, protocol_type, last_assignor as assignor,
-                   case when there > 0 then coalesce(newest, told_generation) end as generation,
-                   case when type = 'classic' and there > 0 then last_leader end as leader_id,
-                   case when there > 0 or state is not null then there end as members
-            from gs_told qualify row_number() over (partition by {KEY}, order_ns order by place desc) = 1)
-        window own as (partition by {KEY} order by order_ns)
-        qualify row_number() over own = 1 or row(type, state, generation, leader_id, members)
-            is distinct from lag(row(type, state, generation, leader_id, members)) over own""",
-}
-_ROWS = f"""
-    select nullif(cluster, '') as cluster_id, group_id, {time_sql("order_ns")} as ts,
-           {time_sql("lead(order_ns) over own")} as ts_end, state, type, protocol_type, assignor, generation, members,
-           leader_id
-    from gs_changes window own as (partition by {KEY} order by order_ns)"""
+TABLE = "kafka_group_states"
+_STEPS = {"gs_events": EVENTS, "gs_members": MEMBERS, "gs_freed": FREED, "gs_covered": COVERED}
+_SIGNS = f"""
+    select cluster, group_id, covered, {", ".join(Sign._fields)} from ({SIGNS}) left join gs_covered using ({KEY})
+    order by {KEY}, order_ns, rank, member_id, sign"""
 _OF_GROUPS = ("kafka_group_events", "kafka_offset_commits", "kafka_admin_changes")
 
 
-def add_states(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
-    """Make the view; nothing happens where nobody asks for groups. Call it once."""
-    there = views(con)
-    if there >= {*STATES.reads} and any(has_rows(con, table) for table in _OF_GROUPS):
-        make_tables(con, _STEPS, {"kafka_group_states": _ROWS})
-    return NOTHING
+def add_states(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
+    """Give the rows back where somebody holds them, else make the view; nothing happens where nobody asks for groups.
+    Call it once."""
+    if not views(con) >= {*STATES.reads} or not any(has_rows(con, table) for table in _OF_GROUPS):
+        return NOTHING
+    with steps_made(con, _STEPS, _SIGNS):
+        pieces = _pieces(con)
+        return given_or_shown(con, TABLE, pieces if TABLE in held else iter([*pieces]), held)
+
+
+def _pieces(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
+    rows: list[Row] = []
+    for (cluster, group_id), told in groupby(_signs(con), itemgetter(0, 1)):
+        rows += _rows_of_group(cluster or None, group_id, told)
+        if len(rows) >= BATCH_ROWS:
+            yield pa.Table.from_pylist(rows, arrow_schema(TABLE))
+            rows = []
+    if rows:
+        yield pa.Table.from_pylist(rows, arrow_schema(TABLE))
+
+
+def _signs(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str, bool | None, Sign]]:
+    """Cluster, group, whether all its partitions are in the capture, and the sign; sorted."""
+    for batch in con.sql(_SIGNS).to_arrow_reader(BATCH_ROWS):
+        clusters, groups, covered, *columns = (column.to_pylist() for column in batch.columns)
+        yield from zip(clusters, groups, covered, map(Sign, *columns), strict=True)
+
+
+def _rows_of_group(cluster: str | None, group_id: str, told: Iterator[tuple[str, str, bool | None, Sign]]) -> list[Row]:
+    """A row of the table for each time in which the state is the same."""
+    rows: list[Row] = []
+    group, last = None, None
+    for order_ns, at_once in groupby(told, lambda one: one[3].order_ns):
+        changed = False
+        for _, _, covered, sign in at_once:
+            group = group or GroupState(covered)
+            changed = group.take(sign) or changed
+        assert group is not None
+        if not changed or (state := group.state()) == last:
+            continue
+        if rows:
+            rows[-1]["ts_end"] = order_ns
+        last = state
+        rows.append(
+            {
+                "cluster_id": cluster, "group_id": group_id, "ts": order_ns, "ts_end": None, **state._asdict(),
+                "protocol_type": group.protocol_type, "assignor": group.assignor,
+            }
+        )  # fmt: skip
+    return rows
