@@ -1,7 +1,8 @@
 """What rules ask of many times, answered in the order of time, never row against row.
 
 In: spans with whose they are, rows by time, numbers by whose they are. Out: who else was there, or which row alone, in
-one search; the largest number of all but one; the most rows within a window.
+one search; the largest number of all but one; how much of what is spread over spans falls between two times; the
+most rows within a window.
 """
 
 from __future__ import annotations
@@ -81,15 +82,53 @@ class Lasting(Generic[Row]):
 class Besides:
     """Numbers by whose they are: the largest of all but one."""
 
-    def __init__(self, numbers: Iterable[tuple[Hashable, int]]) -> None:
-        most: dict[Hashable, int] = {}
+    def __init__(self, numbers: Iterable[tuple[Hashable, float]]) -> None:
+        most: dict[Hashable, float] = {}
         for whose, number in numbers:
             most[whose] = max(most.get(whose, number), number)
         self._two = nlargest(2, most.items(), key=lambda one: one[1])
 
-    def most(self, whose: Hashable) -> int | None:
+    def most(self, whose: Hashable) -> float | None:
         """The largest of anybody else; None without one."""
         return next((number for owner, number in self._two if owner != whose), None)
+
+
+class Spread:
+    """Numbers, each spread evenly over a span of time: how much of them all falls between two times. Times are Unix ns;
+    a span without length has no part in it."""
+
+    # So finely that a number is exact to the last place of a float; whole numbers add up alike in each order.
+    _FINE = 128
+
+    def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        # At each time: what is added at once, and by how much the pace changes.
+        changes: dict[int, list[int]] = {}
+        for start, end, number in spans:
+            if end <= start:
+                continue
+            pace, rest = divmod(number << self._FINE, end - start)
+            changes.setdefault(start, [0, 0])[1] += pace
+            last = changes.setdefault(end, [0, 0])
+            last[0] += rest
+            last[1] -= pace
+        self._times = sorted(changes)
+        self._paces: list[int] = []
+        self._sums: list[int] = []
+        total = pace = before = 0
+        for at in self._times:
+            added, changed = changes[at]
+            total += pace * (at - before) + added
+            pace, before = pace + changed, at
+            self._paces.append(pace)
+            self._sums.append(total)
+
+    def between(self, first_ns: int, last_ns: int) -> float:
+        """How much falls between these times."""
+        return float((self._until(last_ns) - self._until(first_ns)) / (1 << self._FINE))
+
+    def _until(self, at_ns: int) -> int:
+        place = bisect_right(self._times, at_ns) - 1
+        return self._sums[place] + self._paces[place] * (at_ns - self._times[place]) if place >= 0 else 0
 
 
 def most_within(rows: Sequence[Row], length_ns: float, at: Callable[[Row], int]) -> Sequence[Row]:

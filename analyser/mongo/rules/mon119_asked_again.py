@@ -64,6 +64,7 @@ from wirewitness.analyser.mongo.rules.use import (
     SERVER_KEY,
     USE,
     USE_COLUMNS,
+    Shares,
     client_of,
     every_ms,
     is_data,
@@ -148,7 +149,7 @@ def detect(
                 and span_s(row) >= same_over_s
                 and _is_same(row, server, same_least, same_s * 1000)
             ):
-                is_warning = server.share(row) >= half and not _is_load_test(row, own, loaded)
+                is_warning = server.shares.of(row) >= half and not _is_load_test(row, own, loaded)
                 yield _finding(_SAME, row, row["same"], "warning" if is_warning else "info")
             elif _is_prepared(row, own, prepared_least):
                 yield _finding(_PREPARED, row, row["succeeded"], "warning", server.usual(row))
@@ -157,7 +158,7 @@ def detect(
             elif _is_watched(row, own, watched_least, poll_s * 1000):
                 yield _finding(_WATCHED, row, row["succeeded"], "warning", server.usual(row))
             elif _is_counted(row, own, counted_least):
-                yield _finding(_COUNTED, row, row["succeeded"], "warning" if server.share(row) >= half else "info")
+                yield _finding(_COUNTED, row, row["succeeded"], "warning" if server.shares.of(row) >= half else "info")
 
 
 class _Client:
@@ -202,18 +203,13 @@ class _Server:
             if is_write and row["succeeded"] + row["unacknowledged"] > row["without_effect"]:
                 changed.setdefault(_place(row), []).append((row["ts"], row["ts_last"] or row["ts"], None))
         self.changed = {place: Spans(spans) for place, spans in changed.items()}
-        work = [row for row in every if is_data(row)]
-        self._totals = {way: sum(row[way] or 0 for row in work) for way in _WAYS}
+        self.shares = Shares(every)
         self._workers = [name for name, own in self.clients.items() if own.work]
         self._sent: dict[str, Counter[tuple[object, ...]]] = {}
         for name in self._workers:
             for row in self.clients[name].rows:
                 self._sent.setdefault(row["command"], Counter())[name] += row["commands"]
         self._sent_by_all = {command: sum(sent.values()) for command, sent in self._sent.items()}
-
-    def share(self, row: Row) -> float:
-        """As `share_of` has it, of one row."""
-        return float(max((row[way] or 0) / max(total, 1e-9) for way, total in self._totals.items()))
 
     def usual(self, row: Row) -> str:
         """How often others that work there send it."""
@@ -223,9 +219,6 @@ class _Server:
             return ""
         sent = (self._sent_by_all.get(command, 0) - self._sent.get(command, Counter())[client]) / others
         return f" Others at this server: {sent:,.1f} times each."
-
-
-_WAYS = ("commands", "latency_sum_ms")
 
 
 def _place(row: Row) -> _Place:

@@ -34,21 +34,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
-from wirewitness.analyser.base.times import NS_PER_S, ms_text, seconds_text
+from wirewitness.analyser.base.times import ms_text, seconds_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Besides, Spread
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_title, namespace
 from wirewitness.analyser.mongo.rules.use import (
     DATA,
     SERVER_KEY,
     USE,
     USE_COLUMNS,
+    Shares,
     client_of,
     every_ms,
-    share_of,
     span_s,
     use_finding,
 )
@@ -73,41 +73,60 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding for each application and collection of this server."""
     every = rows_of(frames[USE])
+    server = _Server(every, others_least)
     for row in every:
         enough = least if row["command"] == "insert" else writes_least
         if row["command"] not in _WRITES or row["succeeded"] < enough or (row["median_documents_sent"] or 0) != 1:
             continue
-        compared(len(every))
-        batches = [
-            one["median_documents_sent"] for one in every
-            if row["command"] == one["command"] == "insert" and client_of(one) != client_of(row)
-            and (one["database"], one["collection"]) == (row["database"], row["collection"])
-            and (one["median_documents_sent"] or 0) >= others_least
-        ]  # fmt: skip
+        batch = server.batch_of_others(row)
         working = row["latency_sum_ms"] / max(span_s(row) * 1000 * row["connections"], 1e-9)
         rests = every_ms(row) * row["connections"] - row["latency_sum_ms"] / row["commands"]
         is_busy = working >= (busy_alone if row["connections"] == 1 else busy) and rests <= rest_ms
-        in_turn = (every_ms(row) <= pause_ms or is_busy) and not _is_step(row, every, between)
+        is_step = server.meanwhile(row) >= between * row["commands"]
+        in_turn = (every_ms(row) <= pause_ms or is_busy) and not is_step
         waits = in_turn or working >= waiting
-        if in_turn or (batches and every_ms(row) < slow_s * 1000):
-            yield _finding(row, batches, is_warning=waits and (bool(batches) or share_of([row], every) >= half))
+        if in_turn or (batch and every_ms(row) < slow_s * 1000):
+            yield _finding(row, batch, is_warning=waits and (bool(batch) or server.shares.of(row) >= half))
 
 
-def _is_step(row: Row, every: Sequence[Row], between: float) -> bool:
-    """Does the application send that many other commands for each of these, at the pace of each?"""
-    mine = [one for one in every if one is not row and client_of(one) == client_of(row)]
-    others = sum(
-        one["commands"] * min(_overlap_s(row, one) / max(span_s(one), 1e-9), 1.0) for one in mine if span_s(one) > 0
-    )
-    return bool(others >= between * row["commands"])
+class _Server:
+    """The rows of a server. A batch is `others_least` documents of an insert, or more."""
+
+    def __init__(self, every: Sequence[Row], others_least: float) -> None:
+        self.shares = Shares(every)
+        self._clients: dict[tuple[object, ...], list[tuple[int, int, int]]] = {}
+        batches: dict[tuple[object, object], list[tuple[tuple[object, ...], float]]] = {}
+        for row in every:
+            self._clients.setdefault(client_of(row), []).append((*_span(row), row["commands"]))
+            if row["command"] == "insert" and (row["median_documents_sent"] or 0) >= others_least:
+                batches.setdefault(_place(row), []).append((client_of(row), row["median_documents_sent"]))
+        self._batches = {place: Besides(sizes) for place, sizes in batches.items()}
+        self._sent: dict[tuple[object, ...], Spread] = {}
+
+    def batch_of_others(self, row: Row) -> float | None:
+        """The largest that another application inserts where this row inserts; None without one."""
+        if row["command"] != "insert" or _place(row) not in self._batches:
+            return None
+        return self._batches[_place(row)].most(client_of(row))
+
+    def meanwhile(self, row: Row) -> float:
+        """How many other commands the application sends meanwhile, each at the pace of its row."""
+        client, (first, last) = client_of(row), _span(row)
+        if client not in self._sent:
+            self._sent[client] = Spread(self._clients[client])
+        return self._sent[client].between(first, last) - (row["commands"] if first < last else 0)
 
 
-def _overlap_s(one: Row, other: Row) -> float:
-    return float(max(min(one["ts_last"], other["ts_last"]) - max(one["ts"], other["ts"]), 0) / NS_PER_S)
+def _span(row: Row) -> tuple[int, int]:
+    return row["ts"], row["ts_last"] or row["ts"]
 
 
-def _finding(row: Row, batches: Sequence[float], is_warning: bool) -> Finding:
-    others = f" Others insert {max(batches):,.0f} documents per command there." if batches else ""
+def _place(row: Row) -> tuple[object, object]:
+    return row["database"], row["collection"]
+
+
+def _finding(row: Row, batch: float | None, is_warning: bool) -> Finding:
+    others = f" Others insert {batch:,.0f} documents per command there." if batch else ""
     return use_finding(
         RULE,
         [row],
@@ -124,7 +143,7 @@ def _finding(row: Row, batches: Sequence[float], is_warning: bool) -> Finding:
             "commands": row["commands"],
             "every_ms": round(every_ms(row), 3),
             "median_latency_ms": row["median_latency_ms"],
-            "others_documents": max(batches, default=None),
+            "others_documents": batch,
             "wasted_ms": round(row["latency_sum_ms"], 3),
         },
     )

@@ -73,11 +73,16 @@ def is_data(row: Row) -> bool:
     return row["command"] in DATA
 
 
-def share_of(rows: Iterable[Row], every: Iterable[Row]) -> float:
-    """The part of the data commands of a server, or of their time, that these make, whichever is larger."""
-    mine, of = [*rows], [one for one in every if is_data(one)]
-    ways = ("commands", "latency_sum_ms")
-    return float(max(sum(one[way] or 0 for one in mine) / max(sum(one[way] or 0 for one in of), 1e-9) for way in ways))
+class Shares:
+    """Of the data commands of a server and of their time, what part a row makes."""
+
+    def __init__(self, every: Iterable[Row]) -> None:
+        work = [row for row in every if is_data(row)]
+        self._totals = {way: sum(row[way] or 0 for row in work) for way in ("commands", "latency_sum_ms")}
+
+    def of(self, row: Row) -> float:
+        """Its part of either, whichever is larger."""
+        return float(max((row[way] or 0) / max(total, 1e-9) for way, total in self._totals.items()))
 
 
 def use_finding(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Spans
+from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Spans, Spread
 
 TIMES = st.integers(0, 12)
 OWNERS = st.sampled_from(["a", "b", "c", None])
@@ -38,3 +40,15 @@ def test_which_row_was_there_is_what_asking_all_would_tell(
 def test_the_largest_of_all_others(numbers: list[tuple[str | None, int]], whose: str | None) -> None:
     others = [number for owner, number in numbers if owner != whose]
     assert Besides(numbers).most(whose) == max(others, default=None)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, st.integers(0, 1000)), max_size=12), TIMES, TIMES)
+def test_how_much_falls_between_two_times(spans: list[tuple[int, int, int]], first: int, last: int) -> None:
+    """To the last place of a float: 20 are 20."""
+    first, last = min(first, last), max(first, last)
+    exact = sum(
+        (Fraction(number * max(min(end, last) - max(start, first), 0), end - start)
+         for start, end, number in spans if end > start),
+        Fraction(),
+    )  # fmt: skip
+    assert Spread(spans).between(first, last) == float(exact)
