@@ -2,14 +2,14 @@
 
 In: spans with whose they are, rows by time, numbers by whose they are. Out: who else was there, or which row alone, in
 one search; the largest number of all but one; how much of what is spread over spans falls between two times; the
-most rows within a window.
+median of numbers so far; the most rows within a window.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from heapq import nlargest
+from heapq import heappush, heappushpop, nlargest
 from math import inf
 from typing import Generic, TypeVar
 
@@ -129,6 +129,28 @@ class Spread:
     def _until(self, at_ns: int) -> int:
         place = bisect_right(self._times, at_ns) - 1
         return self._sums[place] + self._paces[place] * (at_ns - self._times[place]) if place >= 0 else 0
+
+
+class Median:
+    """The median of numbers that come one by one. count: how many came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # The lower half, as negative numbers, has one more where they are odd.
+        self._lower: list[int] = []
+        self._upper: list[int] = []
+
+    def add(self, number: int) -> None:
+        """One more."""
+        self.count += 1
+        if self.count % 2:
+            heappush(self._lower, -heappushpop(self._upper, number))
+        else:
+            heappush(self._upper, -heappushpop(self._lower, -number))
+
+    def value(self) -> float:
+        """As `statistics.median` has it; not asked of none."""
+        return -self._lower[0] if self.count % 2 else (self._upper[0] - self._lower[0]) / 2
 
 
 def most_within(rows: Sequence[Row], length_ns: float, at: Callable[[Row], int]) -> Sequence[Row]:

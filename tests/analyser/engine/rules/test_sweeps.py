@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from statistics import median
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Spans, Spread
+from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Median, Spans, Spread
 
 TIMES = st.integers(0, 12)
 OWNERS = st.sampled_from(["a", "b", "c", None])
@@ -52,3 +53,11 @@ def test_how_much_falls_between_two_times(spans: list[tuple[int, int, int]], fir
         Fraction(),
     )  # fmt: skip
     assert Spread(spans).between(first, last) == float(exact)
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=20))
+def test_the_median_so_far(numbers: list[int]) -> None:
+    so_far = Median()
+    for count, number in enumerate(numbers, start=1):
+        so_far.add(number)
+        assert so_far.value() == median(numbers[:count])
