@@ -133,15 +133,18 @@ MEMBER_STEPS = {
             SELECT coalesce(cluster_id, ''), group_id, member_id, epoch_ns(ts),
                    coalesce(epoch_ns(ts_response), epoch_ns(ts)), flow_id
             FROM kafka_offset_commits WHERE group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL)
-        SELECT DISTINCT {MEMBER}
-        FROM gm_silences AS silences
-        JOIN (SELECT {KEY}, member_id, at_ns AS next_ns, flow_id AS next_flow FROM signs) USING ({KEY}, member_id)
-        JOIN (SELECT {KEY}, member_id, done_ns AS silent_ns, flow_id AS last_flow FROM signs)
-            USING ({KEY}, member_id, silent_ns)
-        JOIN flows AS last ON last.flow_id = last_flow
-        JOIN flows AS next ON next.flow_id = next_flow
-        WHERE next_ns = silent_ns + silence
-            AND (last.server_address, last.server_port) <> (next.server_address, next.server_port)""",
+        SELECT {MEMBER}
+        FROM (
+            SELECT {MEMBER}, flow_id, ends
+            FROM (SELECT {MEMBER}, silent_ns + silence AS at_ns, true AS ends FROM gm_silences)
+            JOIN signs USING ({KEY}, member_id, at_ns)
+            UNION ALL
+            SELECT {MEMBER}, flow_id, false
+            FROM (SELECT {MEMBER}, silent_ns AS done_ns FROM gm_silences WHERE silence IS NOT NULL)
+            JOIN signs USING ({KEY}, member_id, done_ns))
+        JOIN flows USING (flow_id)
+        GROUP BY {MEMBER}
+        HAVING count(DISTINCT ends) = 2 AND count(DISTINCT (server_address, server_port)) > 1""",
     # Who had a partition before, and who got it then.
     "gm_moves": f"""
         SELECT {KEY}, topic, partition, member_id, before_id, at_ns

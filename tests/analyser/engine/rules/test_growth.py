@@ -59,8 +59,6 @@ KNOWN: dict[str, tuple[str, str]] = {
     "KAF319": ("KAF319", "others"),
     # Each of the first filters that clients dropped meets each message of the topics that it matches: to be mended.
     "add_clients": ("MQT127", "others"),
-    # Members that are seen at another coordinator: still to be mended.
-    "add_members_and_rebalances": ("KAF115", "others"),
     # Counted, up to MOST_COMPARED: still to be mended.
     "MON138": ("MON138", "later"),
 }  # fmt: skip
