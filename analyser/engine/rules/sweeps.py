@@ -1,8 +1,8 @@
 """What rules ask of many times, answered in the order of time, never row against row.
 
 In: spans with whose they are, rows by time, numbers by whose they are. Out: who else was there, or which row alone, in
-one search; the largest number of all but one; how much of what is spread over spans falls between two times; the
-median of numbers so far; the most rows within a window.
+one search; the largest number of all but one; how much of what is spread over spans falls between two times; of
+numbers so far the median, and by how much they exceed another; the most rows within a window.
 """
 
 from __future__ import annotations
@@ -151,6 +151,33 @@ class Median:
     def value(self) -> float:
         """As `statistics.median` has it; not asked of none."""
         return -self._lower[0] if self.count % 2 else (self._upper[0] - self._lower[0]) / 2
+
+
+class Excess:
+    """By how much numbers that come one by one exceed another, all together. numbers: all that will come."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._steps = sorted({*numbers})
+        # Counts and sums of the largest numbers, in ranges that double: a binary indexed tree.
+        self._counts = [0] * (len(self._steps) + 1)
+        self._sums = [0] * (len(self._steps) + 1)
+
+    def add(self, number: int) -> None:
+        """One more."""
+        place = len(self._steps) - bisect_left(self._steps, number)
+        while place <= len(self._steps):
+            self._counts[place] += 1
+            self._sums[place] += number
+            place += place & -place
+
+    def over(self, limit: int) -> int:
+        """The sum of what those so far have beyond the limit."""
+        place = len(self._steps) - bisect_right(self._steps, limit)
+        found = 0
+        while place:
+            found += self._sums[place] - limit * self._counts[place]
+            place -= place & -place
+        return found
 
 
 def most_within(rows: Sequence[Row], length_ns: float, at: Callable[[Row], int]) -> Sequence[Row]:

@@ -24,8 +24,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text, time_text
@@ -34,6 +38,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
+from wirewitness.analyser.engine.rules.sweeps import Excess
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     TITLE_NAME,
@@ -47,6 +52,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     shape_text,
 )
 
+_Rows = Sequence[Row]
 _NEAR = 10
 _DROP = "dropIndexes"
 
@@ -55,26 +61,114 @@ def detect(frames: Frames, *, times: float = 5.0, longer_ms: float = 20.0, least
     """At most one finding for each drop on this collection."""
     shapes: dict[str | None, list[Row]] = {}
     drops = []
-    for row in rows_of(frames["mongo_commands"]):
+    for row in sorted(rows_of(frames["mongo_commands"]), key=lambda row: row["ts"]):
         if row["command"] == _DROP:
             drops.append(row)
         else:
             shapes.setdefault(row["shape_id"], []).append(row)
-    for drop in drops:
-        slower = []
-        wasted_ms = 0.0
+
+    def is_rise(before: Sequence[Row], after: Sequence[Row]) -> bool:
+        return min(len(before), len(after)) >= least and _is_slower(before, after, times, longer_ms)
+
+    found: dict[int, _Slower] = {}
+    for numbers in _chains(drops):
+        asked, answered = [[drops[number][at] for number in numbers] for at in ("ts", "ts_response")]
         for rows in shapes.values():
             compared(len(rows))
-            before = [row for row in rows if row["ts_response"] <= drop["ts"]][-_NEAR:]
-            later = [row for row in rows if row["ts"] >= drop["ts_response"]]
-            after = later[:_NEAR]
-            if min(len(before), len(after)) >= least and _is_slower(before, after, times, longer_ms):
-                slower.append((before, after))
-                usual = _usual(before)
-                wasted_ms += sum(max(row["latency_ms"] - usual, 0.0) for row in later)
-        if slower:
-            worst = max(slower, key=lambda one: _usual(one[1]) - _usual(one[0]))
-            yield _finding(drop, worst, len(slower), wasted_ms)
+        rises = [one for rows in shapes.values() for one in _rises(rows, asked, answered, is_rise)]
+        found |= {numbers[place]: slower for place, slower in _slower(len(numbers), rises)}
+    for number in sorted(found):
+        yield _finding(drops[number], *found[number])
+
+
+class _Rise(NamedTuple):
+    """Queries of a shape are slower after than before, for the drops of a chain from `first` on, before `until`.
+
+    wasted: half nanoseconds, in which a median of whole ones is whole."""
+
+    first: int
+    until: int
+    before: _Rows
+    after: _Rows
+    wasted: int = 0
+
+
+class _Slower(NamedTuple):
+    """What is slower since a drop: the rise that is worst, and what there is of all."""
+
+    worst: _Rise
+    shapes: int
+    wasted_ms: float
+
+
+def _chains(drops: Sequence[Row]) -> list[list[int]]:
+    """The numbers of the drops in as few lists as will do in which their replies are in the order of time, too: one,
+    but where one is sent and answered while another is waited for. drops: in the order of their requests."""
+    chains: list[list[int]] = []
+    newest: list[int] = []
+    for number, drop in enumerate(drops):
+        place = bisect_right(newest, drop["ts_response"]) - 1
+        if place < 0:
+            place = 0
+            chains.insert(0, [])
+            newest.insert(0, 0)
+        chains[place].append(number)
+        newest[place] = drop["ts_response"]
+    return chains
+
+
+def _rises(
+    rows: Sequence[Row], asked: Sequence[int], answered: Sequence[int], is_rise: Callable[[_Rows, _Rows], bool]
+) -> Iterator[_Rise]:
+    """Rises of one shape. asked, answered: when each drop of the chain was, Unix ns.
+
+    The rows before a drop, and those after it, are others only from some drops on."""
+    done = sorted((bisect_left(asked, row["ts_response"]), place) for place, row in enumerate(rows))
+    begun = [bisect_right(answered, row["ts"]) for row in rows]
+    newest: list[int] = []
+    known, found = 0, []
+    for first, until in pairwise(sorted({0, len(asked), *(drop for drop, _ in done), *begun})):
+        while known < len(done) and done[known][0] <= first:
+            insort(newest, done[known][1])
+            known += 1
+            del newest[:-_NEAR]
+        later = bisect_right(begun, first)
+        before, after = [rows[place] for place in newest], rows[later : later + _NEAR]
+        if is_rise(before, after):
+            found.append((later, _Rise(first, until, before, after)))
+    return _with_waste(rows, found)
+
+
+def _with_waste(rows: Sequence[Row], found: Sequence[tuple[int, _Rise]]) -> Iterator[_Rise]:
+    """Each with what all rows from a place on took beyond what was usual."""
+    lasted = [round(row["latency_ms"] * 2e6) for row in rows] if found else []
+    excess, added = Excess(lasted), len(lasted)
+    for later, rise in reversed(found):
+        for place in range(later, added):
+            excess.add(lasted[place])
+        added = later
+        yield rise._replace(wasted=excess.over(round(_usual(rise.before) * 2e6)))
+
+
+def _slower(drops: int, rises: Iterable[_Rise]) -> Iterator[tuple[int, _Slower]]:
+    """Of a chain of so many drops those behind which queries are slower, by their places."""
+    begin: dict[int, list[tuple[int, _Rise]]] = {}
+    end: dict[int, list[_Rise]] = {}
+    for number, rise in enumerate(rises):
+        begin.setdefault(rise.first, []).append((number, rise))
+        end.setdefault(rise.until, []).append(rise)
+    worst: list[tuple[float, int, _Rise]] = []
+    shapes = wasted = 0
+    for place in range(drops):
+        for rise in end.get(place, ()):
+            shapes, wasted = shapes - 1, wasted - rise.wasted
+        for number, rise in begin.get(place, ()):
+            shapes, wasted = shapes + 1, wasted + rise.wasted
+            heappush(worst, (_usual(rise.before) - _usual(rise.after), number, rise))
+        while worst and worst[0][2].until <= place:
+            heappop(worst)
+        if shapes:
+            yield place, _Slower(worst[0][2], shapes, wasted / 2e6)
 
 
 def _usual(rows: Sequence[Row]) -> float:
@@ -88,8 +182,8 @@ def _is_slower(before: Sequence[Row], after: Sequence[Row], times: float, longer
     return now >= times * usual and now >= usual + longer_ms and above >= 0.8 * len(after)
 
 
-def _finding(drop: Row, slower: tuple[Sequence[Row], Sequence[Row]], shapes: int, wasted_ms: float) -> Finding:
-    before, after = slower
+def _finding(drop: Row, worst: _Rise, shapes: int, wasted_ms: float) -> Finding:
+    before, after = worst.before, worst.after
     query, place = after[0], namespace(drop) or "?"
     return command_finding(
         RULE,

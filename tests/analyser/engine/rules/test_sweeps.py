@@ -8,7 +8,7 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.analyser.engine.rules.sweeps import Besides, Lasting, Median, Spans, Spread
+from wirewitness.analyser.engine.rules.sweeps import Besides, Excess, Lasting, Median, Spans, Spread
 
 TIMES = st.integers(0, 12)
 OWNERS = st.sampled_from(["a", "b", "c", None])
@@ -61,3 +61,11 @@ def test_the_median_so_far(numbers: list[int]) -> None:
     for count, number in enumerate(numbers, start=1):
         so_far.add(number)
         assert so_far.value() == median(numbers[:count])
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=20), st.integers(-1, 21))
+def test_how_much_is_beyond_a_limit_so_far(numbers: list[int], limit: int) -> None:
+    so_far = Excess(numbers)
+    for count, number in enumerate(numbers, start=1):
+        so_far.add(number)
+        assert so_far.over(limit) == sum(max(one - limit, 0) for one in numbers[:count])
