@@ -61,7 +61,7 @@ def detect(frames: Frames, *, times: float = 5.0, longer_ms: float = 20.0, least
     """At most one finding for each drop on this collection."""
     shapes: dict[str | None, list[Row]] = {}
     drops = []
-    for row in sorted(rows_of(frames["mongo_commands"]), key=lambda row: row["ts"]):
+    for row in rows_of(frames["mongo_commands"]):
         if row["command"] == _DROP:
             drops.append(row)
         else:

@@ -110,9 +110,8 @@ def _meet(named: tuple[list[int], list[int]], gap: _Gap) -> int:
     return bisect_left(named[0], gap.end) - bisect_right(named[1], gap.begin)
 
 
-def _longest(gaps: Sequence[_Gap], commands: Sequence[Row], clients: int, writes: int, edge: int) -> _Gap | None:
+def _longest(gaps: Sequence[_Gap], rows: Sequence[Row], clients: int, writes: int, edge: int) -> _Gap | None:
     """The longest in which nobody wrote, and that many clients stood still. gaps: each ends before the next begins."""
-    rows = sorted(commands, key=lambda row: row["ts"])
     times = [row["ts"] for row in rows]
     paces, done = _Paces(rows, writes), 0
     found: _Gap | None = None
