@@ -11,6 +11,8 @@ by others from the CONNACK on did not reach the client.
 
 from __future__ import annotations
 
+from wirewitness.analyser.mqtt.facts import missed_messages
+
 AS_LONG = 5
 FLOOR_NS = 3_000_000_000
 # So many of them are compared with the topics of their server.
@@ -55,24 +57,7 @@ STEPS = {
                     AND starts_with(held.matching_filter, rtrim(own.matching_filter, '#')))))
         QUALIFY next.until_ns > due_ns
             AND row_number() OVER (ORDER BY next.at_ns, next.flow_id, topic_filter) <= {_MOST}""",
-    "drop_topics": """
-        SELECT coalesce(server_address, '') AS server, topic, coalesce(client_id, flow_id) AS publisher,
-               list(epoch_ns(ts) ORDER BY ts) AS times, list(message_id ORDER BY ts) AS ids
-        FROM mqtt_publishes
-        WHERE direction = 'client_to_server' AND topic IS NOT NULL
-            AND coalesce(server_address, '') IN (SELECT server FROM drop_found)
-            AND epoch_ns(ts) > (SELECT min(at_ns) FROM drop_found)
-        GROUP BY ALL""",
-    "drop_missed": """
-        SELECT found.flow_id, topic_filter, count(*) AS messages, min(one.at_ns) AS first_ns, max(one.at_ns) AS last_ns,
-               arg_min(one.id, one.at_ns) AS first_id, arg_max(one.id, one.at_ns) AS last_id, min(topic) AS topic,
-               count(*) FILTER (one.at_ns > due_ns) AS messages_late
-        FROM drop_found AS found JOIN drop_topics AS topics ON topics.server = found.server
-            AND topics.publisher <> found.client_id AND regexp_matches(topics.topic, found.pattern)
-            AND NOT starts_with(topics.topic, '$')
-        CROSS JOIN LATERAL (SELECT unnest(times) AS at_ns, unnest(ids) AS id) AS one
-        WHERE one.at_ns BETWEEN found.at_ns AND found.until_ns
-        GROUP BY ALL""",
+    **missed_messages.STEPS,
 }
 ROWS = """
     SELECT found.flow_id, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts,

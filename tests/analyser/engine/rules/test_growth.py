@@ -57,9 +57,12 @@ KNOWN: dict[str, tuple[str, str]] = {
     "MQT150": ("MQT150", "others"), "MQT152": ("MQT152", "places"), "MQT153": ("MQT153", "places"),
     # With each client's requests 1,000 of the others are compared.
     "KAF319": ("KAF319", "others"),
-    # Each of the first filters that clients dropped meets each message of the topics that it matches: to be mended.
-    "add_clients": ("MQT127", "others"),
+    # Each of many facts has its own: payloads and topics that many clients publish alike (MQT139, MQT141, MQT144,
+    # MQT156) or that go round (MQT120), requests (MQT140), filters (MQT149), other habits (MQT146).
+    "add_clients": ("MQT141", "places"),
 }  # fmt: skip
+# Cases in which a part of these grows no more than its rows.
+MENDED = [("add_clients", "MQT127", way) for way in WAYS]
 
 # Tables that no rule reads, by the rule whose rows their stages are given.
 UNREAD = {"KAF101": ("kafka_lag",), "KAF134": ("kafka_group_states",)}
@@ -74,6 +77,7 @@ ALWAYS = [
     ("KAF119", "others"), ("KAF212", "later"), ("KAF213", "others"), ("KAF334", "others"), ("KAF344", "others later"),
     ("MON139", "later"), ("MQT134", "others"), ("MQT142", "places"), ("MQT151", "others later"),
     ("MQT154", "others later"), ("KAF328", "places"), ("MON119", "places"),
+    ("MON120", "places"), ("MON138", "later"), ("MON143", "later"), ("KAF115", "others"),
 ]  # fmt: skip
 CASES = [(code, way) for code in RULES for way in WAYS]
 
@@ -140,6 +144,11 @@ def test_twice_the_rows_are_twice_the_work(code: str, way: str) -> None:
 @pytest.mark.xfail(strict=True, reason="compares row against row still")
 def test_what_still_compares_row_against_row(part: str) -> None:
     assert part not in dict(too_much(*KNOWN[part], KNOWN.keys() - {part}, 3))
+
+
+@pytest.mark.parametrize(("part", "code", "way"), MENDED)
+def test_what_compares_row_against_row_elsewhere(part: str, code: str, way: str) -> None:
+    assert part not in dict(too_much(code, way, KNOWN.keys() - {part}))
 
 
 def test_every_stage_is_measured() -> None:

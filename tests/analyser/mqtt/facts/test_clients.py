@@ -8,6 +8,7 @@ import pytest
 
 from tests.analyser.engine.rules.scenarios.build_mqtt import publish
 from tests.analyser.engine.rules.scenarios.mqtt_clients import (
+    BOARD,
     apart,
     back_without,
     changed,
@@ -57,6 +58,23 @@ def test_wills(rows: Rows, expected: list[tuple[Any, ...]]) -> None:
 def test_dropped_filters(rows: Rows, expected: list[tuple[Any, ...]]) -> None:
     columns = "topic_filter, filters_now, filters_new, messages"
     assert made(rows, f"SELECT {columns} FROM mqtt_dropped_filters") == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "missed"),
+    [
+        pytest.param((), (29, 31, 40), (2, 1, "pc31000", "pc40000"), id="before the CONNACK, soon, and later"),
+        pytest.param((31, 32, 34, 42, 43), (33, 40, 41), (3, 2, "pc33000", "pc41000"), id="its own around them"),
+        pytest.param((40, 41), (40, 41), (2, 2, "pc40000", "pc41000"), id="in one moment with its own"),
+        pytest.param((31, 40, 41), (29, 250), (0, 0, None, None), id="its own alone"),
+    ],
+)
+def test_what_others_published_was_missed(own: tuple[int, ...], others: tuple[int, ...], missed: object) -> None:
+    """Seconds of messages; the client is back at 30 s, should subscribe by 35 s, and stays until 200 s."""
+    rows = back_without(count=0)
+    sent = [*(publish(at, "t", "room/1", **BOARD) for at in own), *(publish(at, "p", "room/1") for at in others)]
+    columns = "messages, messages_late, first_message_id, last_message_id"
+    assert made({**rows, "mqtt_publishes": sent}, f"SELECT {columns} FROM mqtt_dropped_filters") == [missed]
 
 
 def test_rounds_over_topics() -> None:
