@@ -44,6 +44,7 @@ from wirewitness.analyser.tcp.segment_intake import (
     follower,
     ignore_claims,
     is_past,
+    start_unseen,
     take,
     take_together,
 )
@@ -291,6 +292,7 @@ class FlowTable:
         if any(half.queue for half in flow.halves):
             # What came in time is read before what is given up now, whether or not both are in one batch.
             self._consume(flow)
+        start_unseen(flow)
         for half in flow.halves:
             half.flush(flow.last_packet, flow.ts_last_ns)
         ignore_claims(flow)

@@ -12,7 +12,7 @@ from wirewitness.analyser.tcp.flow import Flow, close, handshake, starts_anew
 from wirewitness.analyser.tcp.half_open import Attempt
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.segment_runs import Places, Stretch
-from wirewitness.analyser.tcp.streams import Half
+from wirewitness.analyser.tcp.streams import PATIENCE_NS, Half
 from wirewitness.analyser.tcp.tcp import ACK, FIN, MASK, RST, SYN
 from wirewitness.dissectors.core.limits import Limits
 
@@ -56,12 +56,30 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         flow.data_segments += 1
         if flow.streams_over:
             payload, wire_bytes = _before_end(sender, seq, payload, wire_bytes)
+        if not sender.started and may_lack_start(flow, receiver, ts_ns):
+            sender.start_unseen(packet, ts_ns, seq)
         sender.segment(seq, payload, wire_bytes, packet, ts_ns)
     if flags & (FIN | RST):
         close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
     for half in flow.halves:
         if half.pending:
             half.after_packet(packet, ts_ns, limits)
+
+
+def may_lack_start(flow: Flow, receiver: Half, ts_ns: int) -> bool:
+    """Is what the receiver ACKed of a side that nothing was seen of by this time missing from the capture?
+
+    It is where the receiver was captured from its SYN on. In a connection that was open before the capture some of it
+    may have been under way when that began, which is no loss: an ACK comes within a second.
+    """
+    return receiver.isn is not None or ts_ns - flow.ts_first_ns > PATIENCE_NS
+
+
+def start_unseen(flow: Flow) -> None:
+    """The flow ends: sides that were captured, but nothing that they sent, lack what was ACKed of it."""
+    for half, other in zip(flow.halves, reversed(flow.halves), strict=True):
+        if half.first_seq is not None and may_lack_start(flow, other, flow.ts_last_ns):
+            half.start_unseen(flow.last_packet, flow.ts_last_ns)
 
 
 def _before_end(half: Half, seq: int, payload: memoryview, wire_bytes: int) -> tuple[memoryview, int]:
@@ -192,7 +210,7 @@ def count_together(
         flow.data_segments += sum([run.last - run.first for run in runs[from_low]])
         own = said[from_low]
         if own is not None:
-            flow.halves[1 - from_low].acknowledged(own.ack)
+            flow.halves[1 - from_low].acknowledged(own.ack, own.ack_spread)
             half.heard(own.last_ns)
             half.hops(own.ttl_lowest, own.ttl_last, own.packets, own.ip_id)
         if half.first_seq is None or half.ttl is None:

@@ -48,6 +48,8 @@ class Half:
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
     confirmed: how far the receiver confirmed the stream, in sequence numbers; None while nothing of it was seen.
+    unseen: what the receiver confirmed while nothing of the stream was seen: the lowest place (raw), and how far the
+        furthest is beyond it; None where it said nothing before.
     opening: tls or http, as the first bytes tell. tls_alert: level and name of an alert in the clear. tls_records: the
         first records where it is tls.
     last_ns: time of this side's last packet but for a RST. ttl, ttl_last: of its first and last packet that tells, but
@@ -64,6 +66,7 @@ class Half:
     next_seq: int = 0
     acked: int = 0
     confirmed: int | None = None
+    unseen: tuple[int, int] | None = None
     last_ns: int | None = None
     ttl: int | None = None
     ttl_lowest: int | None = None
@@ -105,6 +108,21 @@ class Half:
         self.started = True
         self.isn = isn
         self.base = self.next_seq = self.acked = seq
+
+    def start_unseen(self, packet: int, ts_ns: int, seq: int | None = None) -> None:
+        """The stream goes on at `seq`, None where nothing of it comes; it began where the receiver's first ACK stands.
+
+        What lies between is missing; that was decided at this packet. Nothing changes where no ACK stands before `seq`.
+        """
+        if self.started or self.unseen is None:
+            return
+        first, reach = self.unseen
+        until = first + reach if seq is None else first + ((seq - first) & MASK)
+        if max(reach, until - first) < _ACK_REACH and until > first + _FIN_PLACE:
+            self.start(first)
+            self.confirmed = first + reach
+            if seq is not None:
+                self.skip_to(until, packet, ts_ns)
 
     @property
     def stream_bytes(self) -> int:
@@ -215,12 +233,28 @@ class Half:
         """The sender's FIN: its stream ends before `seq`."""
         self.fin_seq = self.unwrap(seq) if self.started else seq
 
-    def acknowledged(self, ack: int) -> None:
-        """The receiver confirmed all bytes before `ack`, which counts for nothing where it is far off."""
+    def acknowledged(self, ack: int, spread: int = 0) -> None:
+        """The receiver confirmed all bytes before `ack`, which counts for nothing where it is far off.
+
+        spread: so far behind it stands the lowest of the acknowledgements that are told together.
+        """
+        if not self.started:
+            self._awaited(ack, spread)
+            return
         unwrapped = self.unwrap(ack)
-        if self.started and abs(unwrapped - self.next_seq) < _ACK_REACH:
+        if abs(unwrapped - self.next_seq) < _ACK_REACH:
             self.acked = max(self.acked, unwrapped)
             self.confirmed = unwrapped if self.confirmed is None else max(self.confirmed, unwrapped)
+
+    def _awaited(self, ack: int, spread: int) -> None:
+        """Acknowledgements of what was not seen."""
+        lowest = (ack - spread) & MASK
+        if self.unseen is None:
+            self.unseen = lowest, spread
+            return
+        first, reach = self.unseen
+        ahead = ((lowest - first + _HALF) & MASK) - _HALF
+        self.unseen = (lowest if ahead < 0 else first), max(reach, ahead + spread) - min(ahead, 0)
 
     def confirm_alike(self, furthest: int, spread: int) -> bool:
         """Whether acknowledgements do together what they do one by one: all are near, so that the furthest one counts.
