@@ -21,6 +21,7 @@ from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import told
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.rules.clocks import CLOCK_TABLES
 from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES
 from wirewitness.analyser.engine.rules.failures import failure_of
 from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
@@ -108,7 +109,7 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
         if name in of_signs:
             tables.ensure(name)
     rules = with_signs(views.con, rules, of_signs)
-    wanted = tables_named(rules) | {MESSAGES}
+    wanted = tables_named(rules) | {MESSAGES, *CLOCK_TABLES}
     there = [name for name in every if name in wanted]
     for name in there:
         tables.ensure(name)

@@ -70,7 +70,7 @@ def _overlap(first: Range, second: Range) -> bool:
 
 # A copy is looked for among so many packets before it, and this far back in time.
 WINDOW_PACKETS = 4096
-SAME_ID_NS = 1_000_000_000
+SAME_ID_NS = 3_000_000_000
 NO_ID_NS = 5_000_000
 _SYN_FIN = 3
 # Odd numbers without a pattern, to mix header fields; two packets are compared in full before they are called copies.

@@ -21,6 +21,9 @@ from wirewitness.analyser.tcp.tcp import ACK, FIN, MASK, RST
 from wirewitness.dissectors.core.encryption import Encryption
 from wirewitness.dissectors.core.protocol import Sink
 
+# So many bytes come before their SYN at most, where packets overtook each other: a first window.
+OVERTAKING_BYTES = 1 << 16
+
 
 class FlowReader(Protocol):
     """Reads both streams of one flow."""
@@ -159,7 +162,12 @@ def starts_anew(flow: Flow, from_low: bool, seq: int) -> bool:
     half = flow.halves[from_low]
     if half.isn is not None:
         return half.isn & MASK != seq
-    return half.started
+    return half.started and not _is_overtaken(half, seq)
+
+
+def _is_overtaken(half: Half, seq: int) -> bool:
+    """Did what begins this stream overtake its SYN? That of a later connection stands beyond it."""
+    return (half.base - 1 - seq) & MASK < OVERTAKING_BYTES
 
 
 def handshake(
@@ -169,6 +177,8 @@ def handshake(
     half = flow.halves[from_low]
     if not half.started:
         half.start(seq + 1, isn=seq)
+    elif half.isn is None:
+        half.begun_before(seq + 1)
     if window_scale != NOT_SEEN:
         # Some systems leave options out when they send a SYN again: what one of them said holds.
         half.window_scale = max(window_scale, NOT_SENT if half.window_scale is None else half.window_scale)

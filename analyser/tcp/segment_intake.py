@@ -45,6 +45,7 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         sender.ttl = ttl if sender.ttl is None else sender.ttl
         sender.hops(ttl, ttl, 1, ip_id)
     if flags & SYN:
+        sender.syn_came(receiver.last_ns, packet, ts_ns)
         handshake(flow, from_low, seq, flags, ts_ns, scale, size)
         seq += 1
     elif not flags & RST:
@@ -57,7 +58,7 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
         if flow.streams_over:
             payload, wire_bytes = _before_end(sender, seq, payload, wire_bytes)
         if not sender.started and may_lack_start(flow, receiver, ts_ns):
-            sender.start_unseen(packet, ts_ns, seq)
+            sender.start_unseen(seq)
         sender.segment(seq, payload, wire_bytes, packet, ts_ns)
     if flags & (FIN | RST):
         close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
@@ -79,7 +80,7 @@ def start_unseen(flow: Flow) -> None:
     """The flow ends: sides that were captured, but nothing that they sent, lack what was ACKed of it."""
     for half, other in zip(flow.halves, reversed(flow.halves), strict=True):
         if half.first_seq is not None and may_lack_start(flow, other, flow.ts_last_ns):
-            half.start_unseen(flow.last_packet, flow.ts_last_ns)
+            half.start_unseen()
 
 
 def _before_end(half: Half, seq: int, payload: memoryview, wire_bytes: int) -> tuple[memoryview, int]:

@@ -33,6 +33,8 @@ _FIN_PLACE = 1
 PATIENCE_NS = 1_000_000_000
 # So many times as many packets may pass before a gap is given up of which nobody says that it is none.
 UNACKED_FACTOR = 4
+# The code of what was captured later than its ACK, which was sent later: clocks or queues of the capture are apart.
+CAPTURED_LATE = "captured_late"
 # Packets that only overtook each other are closer than this; a gap that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
 
@@ -109,20 +111,29 @@ class Half:
         self.isn = isn
         self.base = self.next_seq = self.acked = seq
 
-    def start_unseen(self, packet: int, ts_ns: int, seq: int | None = None) -> None:
-        """The stream goes on at `seq`, None where nothing of it comes; it began where the receiver's first ACK stands.
+    def start_unseen(self, seq: int | None = None) -> None:
+        """The stream begins where the receiver's first ACK stands, if that is before what comes of it first.
 
-        What lies between is missing; that was decided at this packet. Nothing changes where no ACK stands before `seq`.
+        seq: of that; None where nothing comes. What lies between is missing, unless it comes later.
         """
         if self.started or self.unseen is None:
             return
         first, reach = self.unseen
-        until = first + reach if seq is None else first + ((seq - first) & MASK)
-        if max(reach, until - first) < _ACK_REACH and until > first + _FIN_PLACE:
+        ahead = reach if seq is None else (seq - first) & MASK
+        if _FIN_PLACE < ahead < _ACK_REACH and reach < _ACK_REACH:
             self.start(first)
             self.confirmed = first + reach
-            if seq is not None:
-                self.skip_to(until, packet, ts_ns)
+
+    def begun_before(self, seq: int) -> None:
+        """The stream's first byte has this sequence number (raw), as its SYN tells behind bytes that overtook it.
+
+        What lies before these is not read any more: it counts as missing.
+        """
+        before = (self.base - seq) & MASK
+        if before == 0:
+            self.isn = self.base - 1
+        elif not self.gap_bytes:
+            self.gap_bytes = before
 
     @property
     def stream_bytes(self) -> int:
@@ -263,6 +274,13 @@ class Half:
         """
         ahead = self.unwrap(furthest) - self.next_seq
         return not self.started or (spread - _ACK_REACH < ahead < _ACK_REACH >> 1 and spread < _ACK_REACH >> 1)
+
+    def syn_came(self, since_ns: int | None, packet: int, ts_ns: int) -> None:
+        """The SYN of this side. since_ns: the time of the other side's last packet before it."""
+        if self.started or self.unseen is None or since_ns is None or ts_ns - since_ns <= _REORDERED_NS:
+            return
+        text = f"the SYN came {(ts_ns - since_ns) / 1e6:.0f} ms after packets that ACK it"
+        self.remark(Note(CAPTURED_LATE, text, packet, ts_ns, None))
 
     def heard(self, ts_ns: int) -> None:
         """This side sent a packet."""
@@ -442,8 +460,12 @@ class Half:
         self._remark("retransmission", f"{known} stream bytes were sent again", at, known, packet, ts_ns)
 
     def _filled_late(self, at: int, size: int, packet: int, ts_ns: int) -> None:
-        self._again(at, size, ts_ns)
         waited = (ts_ns - self.waiting_since_ns) / 1e6
+        if self.confirmed is not None and self.confirmed >= at + size:
+            text = f"{size} stream bytes came {waited:.0f} ms after what follows them, and after their ACK"
+            self._remark(CAPTURED_LATE, text, at, size, packet, ts_ns)
+            return
+        self._again(at, size, ts_ns)
         text = f"{size} stream bytes came {waited:.0f} ms after what follows them: lost on the way and sent again"
         self._remark("retransmission", text, at, size, packet, ts_ns)
 

@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.rules import limits
+from wirewitness.analyser.engine.rules.clocks import doubted
 from wirewitness.analyser.engine.rules.evidence_packets import located
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.limits import (
@@ -235,7 +236,8 @@ def _evaluated(given: Input, rules: Sequence[Rule], buckets: Sequence[int], fail
             for key, some in partitions(given.con, rules, suspects, buckets, given.folder, given.number_of_rows):
                 for rule, frames in some:
                     evaluations[rule.code].add(key, frames)
-    every = located(given.con, [finding for one in evaluations.values() for finding in one.found])
+    found = [finding for one in evaluations.values() for finding in one.found]
+    every = doubted(given.con, located(given.con, found), {one.code: one.question for one in rules})
     at = 0
     for one in evaluations.values():
         one.found, at = [*every[at : at + len(one.found)]], at + len(one.found)

@@ -149,8 +149,9 @@ def _overlap(own: Read, other: Read, late: LateCommit, back_ns: int) -> Overlap 
     began, reached, offset = other.first_offset, own.next_offset, late.offset
     if began is None or reached is None or offset is None or min(reached, offset) <= began:
         return None
-    # Who fetched on may have been given the partition back; a refusal says that it was not.
-    if own.ts_last > other.ts + back_ns and late.error_code not in FENCED:
+    # Who fetched on, also where the capture lacks that, may have been given the partition back; a refusal says that it
+    # was not.
+    if (own.ts_last > other.ts + back_ns or offset > reached) and late.error_code not in FENCED:
         return None
     return Overlap(own, other, late, min(offset, reached) - began)
 

@@ -7,6 +7,7 @@ cut, thinned, mixed up and made one-sided; only remarks on the capture itself ma
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -19,7 +20,7 @@ import zstandard
 from tests.conftest import KNOWN_INCIDENTS, SAMPLES
 from tests.support.packets import Captured
 from tests.support.shares import every, pairs, share
-from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
+from tests.support.wire import decode, duplicated, lossy, packets_of, reordered, thinned
 from wirewitness.analyser.analysis.all_rules import RULES, tables_needed
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import ReadOptions
@@ -84,6 +85,24 @@ def partly_one_sided(
         for number, packet in enumerate(packets)
         if (number >= place) == late or from_broker(packet, port) != broker
     ]
+
+
+def from_two_points(packets: Sequence[Captured], apart_s: float, lost: float) -> list[Captured]:
+    """Captures of two points, each without some packets, merged by time; the clock of the second one is ahead."""
+    second = [one._replace(ts_ns=one.ts_ns + int(apart_s * 1e9)) for one in lossy(packets, 5, lost)]
+    return sorted([*lossy(packets, 4, lost), *second], key=lambda one: one.ts_ns)
+
+
+def from_two_clocks(packets: Sequence[Captured], port: int, apart_s: float) -> list[Captured]:
+    """Each side captured at its own host, merged by time; the clients' clock is ahead."""
+    moved = (one if from_broker(one, port) else one._replace(ts_ns=one.ts_ns + int(apart_s * 1e9)) for one in packets)
+    return sorted(moved, key=lambda one: one.ts_ns)
+
+
+def overtaking(packets: Sequence[Captured], seed: int, most_ms: float) -> list[Captured]:
+    """Packets that overtake those captured up to so long before them, with the times at which they came."""
+    dice = random.Random(seed)
+    return sorted(packets, key=lambda one: one.ts_ns + dice.uniform(0, most_ms * 1e6))
 
 
 def mixed(packets: Sequence[Captured], seed: int) -> list[Captured]:
@@ -198,3 +217,41 @@ def test_a_capture_that_lacks_one_side_for_a_while_has_no_fault(
     packets = sample(name)
     assert alarms(packets, protocol) == []
     assert alarms(partly_one_sided(packets, broker, port, late=late, quarters=quarters), protocol) == []
+
+
+CLOCKS = [
+    (*capture, apart_s, lost)
+    for capture in HEALTHY
+    for apart_s in (-1.5, 0.3, 1.0, 1.5, 2.0)
+    for lost in (0.0, 0.05, 0.3, None)
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "port", "apart_s", "lost"),
+    pairs(CLOCKS, [one for one in CLOCKS if one[0] in ("mongo_healthy", "mqtt_healthy") and one[-2:] in
+                   ((1.5, 0.05), (1.0, 0.3), (2.0, 0.0), (1.0, None))]),
+)  # fmt: skip
+def test_clocks_that_are_apart_make_no_fault(
+    name: str, protocol: str, port: int, apart_s: float, lost: float | None
+) -> None:
+    """Two points that saw the same, or, where lost is None, one side each."""
+    packets = sample(name)
+    merged = from_two_clocks(packets, port, apart_s) if lost is None else from_two_points(packets, apart_s, lost)
+    assert alarms(merged, protocol) == []
+
+
+@pytest.mark.parametrize("seed", share([1, 2, 3, 4], [1]))
+@pytest.mark.parametrize("most_ms", [5.0, 50.0])
+def test_connections_whose_packets_overtake_each_other_have_no_fault(seed: int, most_ms: float) -> None:
+    assert alarms(overtaking(sample("mqtt_healthy"), seed, most_ms), "MQT") == []
+    assert alarms(overtaking(sample("mongo_healthy"), seed, most_ms), "MON") == []
+
+
+def test_one_step_of_the_clock_hides_no_fault() -> None:
+    """Of a fault in a capture whose clock went back once, by a second, the severity stays."""
+    packets = sample("kafka_stale_commit")
+    half = len(packets) // 2
+    stepped = [*packets[:half], *(one._replace(ts_ns=one.ts_ns - 10**9) for one in packets[half:])]
+    found = {code for code, severity, _ in alarms(stepped, "KAF") if severity == "critical"}
+    assert {"KAF101", "KAF103"} <= found

@@ -146,8 +146,8 @@ def test_equal_bytes_with_another_ip_id_soon_after_are_no_copy() -> None:
 
 @pytest.mark.parametrize(
     ("wait_ns", "ip_id", "copies"),
-    [(MS, 0, 1), (10 * MS, 0, 0), (500 * MS, 7, 1), (2000 * MS, 7, 0)],
-    ids=["no id, at once", "no id, later", "same id, later", "same id, much later"],
+    [(MS, 0, 1), (10 * MS, 0, 0), (500 * MS, 7, 1), (2000 * MS, 7, 1), (4000 * MS, 7, 0)],
+    ids=["no id, at once", "no id, later", "same id, later", "same id, from another clock", "same id, much later"],
 )
 def test_what_is_a_copy(wait_ns: int, ip_id: int, copies: int) -> None:
     talk = Talk().handshake()

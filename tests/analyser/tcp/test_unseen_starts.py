@@ -12,7 +12,7 @@ from tests.analyser.tcp.test_far_acks import GIB
 from tests.analyser.tcp.test_gaps import NEVER, Delivered
 from tests.support.packets import Captured
 from tests.support.shares import examples
-from tests.support.wire import ACK, FIN, PSH, Talk
+from tests.support.wire import ACK, FIN, PSH, SYN, Talk
 from wirewitness.analyser.tcp import flow_table
 from wirewitness.analyser.tcp.chunks import Gap
 from wirewitness.analyser.tcp.streams import PATIENCE_NS
@@ -73,6 +73,41 @@ def test_acks_that_are_far_off_tell_no_beginning() -> None:
     packets = talk(3)
     forged = Talk(ts_ns=packets[1].ts_ns).send(True, 0, flags=ACK, ack=GIB + GIB // 2).packets
     assert missing([*packets[:2], *forged, *packets[2:]]) == (0, 0)
+
+
+@pytest.mark.parametrize("places", [(2, 0, 1, 3), (3, 2, 1, 0)], ids=["ACK first", "backwards"])
+def test_what_overtook_its_syn_is_of_one_connection(places: tuple[int, ...]) -> None:
+    made = Talk().handshake().send(True, 0, bytes(10), ack=0)
+    rest = Talk(ts_ns=made.ts_ns).send(False, 0, bytes(10), ack=10).send(True, 10, ack=10, flags=ACK).packets
+    found = Delivered([*(made.packets[place] for place in places), *rest], Limits())
+    assert len(found.flows) == 1
+    flow = found.flows[0]
+    assert flow.handshake == "complete"
+    assert [(half.isn, half.stream_bytes, half.gap_bytes) for half in flow.halves] == [(5000, 10, 0), (1000, 10, 0)]
+
+
+def test_bytes_between_a_syn_and_what_overtook_it_are_missing() -> None:
+    made = Talk().send(True, 10, bytes(10)).send(True, -1, flags=SYN).send(True, 20, bytes(10), ack=0)
+    found = Delivered(made.packets, Limits())
+    assert len(found.flows) == 1
+    flow = found.flows[0]
+    assert [(half.isn, half.stream_bytes, half.gap_bytes) for half in flow.halves][1] == (None, 20, 10)
+
+
+def test_what_comes_after_its_ack_was_captured_late_and_not_sent_again() -> None:
+    made = Talk().handshake().send(True, 0, bytes(10), ack=0).send(True, 10, bytes(10), ack=0)
+    made.send(False, 0, ack=20, flags=ACK).wait(0.3)
+    first = made.packets.pop(3)
+    late = Captured(made.ts_ns, first.data)
+    found = Delivered([*made.packets, late], Limits())
+    assert [(note.code, note.packet) for _, note in found.notes] == [("captured_late", 6)]
+    assert (found.flows[0].halves[1].retransmitted, found.flows[0].halves[1].gap_bytes) == (0, 0)
+
+
+def test_a_syn_that_comes_after_its_ack_was_captured_late() -> None:
+    made = Talk().handshake()
+    late = Captured(made.ts_ns + 300_000_000, made.packets.pop(1).data)
+    assert [note.code for _, note in Delivered([*made.packets, late], Limits()).notes] == ["captured_late"]
 
 
 @examples(60)

@@ -8,12 +8,12 @@ Why it matters
     and they show retransmissions where there are none.
 
 How it decides
-    Copies have the same header fields and the same IP identification within a second; without an identification, data
+    Copies have the same header fields and the same IP identification within 3 s; without an identification, data
     that comes again within 5 ms. At least 1 % of the packets (share_least) and 10 copies (copies_least) over all
     flows.
 
 False alarms
-    A sender that gives all packets one IP identification other than 0 and sends again within a second.
+    A sender that gives all packets one IP identification other than 0 and sends again within 3 s.
 
 References
     The "any" interface of Linux; mirror ports that copy both the way in and the way out of a switch.
