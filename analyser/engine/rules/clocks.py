@@ -10,7 +10,7 @@ sure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -34,23 +34,24 @@ _MIXED_UP = f"""
 _DOUBT = " Packets of the capture are out of order, as from clocks that are apart: this may come of that."
 
 
-def doubted(
-    con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], questions: Mapping[str, str]
-) -> Sequence[Finding]:
-    """Those that rest on order, proved by such a file, as info of low confidence. questions: of each code.
-
-    As they are where the tables are not there.
-    """
-    asked = [one for one in findings if one.severity != "info" and questions[one.code] not in _WITHOUT_ORDER]
-    if not asked:
-        return findings
+def mixed_up(con: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """The files whose packets are out of order; none where the tables are not there."""
     try:
-        files = {file for (file,) in con.execute(_MIXED_UP).fetchall()}
+        return frozenset(file for (file,) in con.execute(_MIXED_UP).fetchall())
     except duckdb.CatalogException:
+        return frozenset()
+
+
+def doubted(
+    findings: Sequence[Finding], questions: Mapping[str, str], files: Callable[[], frozenset[str]]
+) -> Sequence[Finding]:
+    """Those that rest on order, proved by such a file, as info of low confidence. questions: of each code. files: asked
+    where any finding rests on order."""
+    asked = [one for one in findings if one.severity != "info" and questions[one.code] not in _WITHOUT_ORDER]
+    mixed = files() if asked else frozenset()
+    if not mixed:
         return findings
-    if not files:
-        return findings
-    doubtful = {id(one) for one in asked if any(proof.file in files for proof in one.evidence)}
+    doubtful = {id(one) for one in asked if any(proof.file in mixed for proof in one.evidence)}
     return [_less_sure(one) if id(one) in doubtful else one for one in findings]
 
 

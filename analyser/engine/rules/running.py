@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.rules import limits
-from wirewitness.analyser.engine.rules.clocks import doubted
+from wirewitness.analyser.engine.rules.clocks import doubted, mixed_up
 from wirewitness.analyser.engine.rules.evidence_packets import located
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.limits import (
@@ -82,6 +82,13 @@ class Input:
     rows: Mapping[str, int] = field(default_factory=dict)
     folder: Path | None = None
     _counted: dict[str, int] = field(default_factory=dict)
+    _mixed_up: list[frozenset[str]] = field(default_factory=list)
+
+    def mixed_up(self) -> frozenset[str]:
+        """Files whose packets are out of order; asked once."""
+        if not self._mixed_up:
+            self._mixed_up.append(mixed_up(self.con))
+        return self._mixed_up[0]
 
     def number_of_rows(self, table: str) -> int:
         """How many rows a table has; asked once."""
@@ -237,7 +244,7 @@ def _evaluated(given: Input, rules: Sequence[Rule], buckets: Sequence[int], fail
                 for rule, frames in some:
                     evaluations[rule.code].add(key, frames)
     found = [finding for one in evaluations.values() for finding in one.found]
-    every = doubted(given.con, located(given.con, found), {one.code: one.question for one in rules})
+    every = doubted(located(given.con, found), {one.code: one.question for one in rules}, given.mixed_up)
     at = 0
     for one in evaluations.values():
         one.found, at = [*every[at : at + len(one.found)]], at + len(one.found)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import duckdb
 import pytest
 
-from wirewitness.analyser.engine.rules.clocks import doubted
+from wirewitness.analyser.engine.rules.clocks import doubted, mixed_up
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 
 QUESTIONS = {"KAF103": "went back", "KAF322": "refused"}
@@ -39,9 +40,13 @@ def tables(exchanges: int, turned: int, late: int = 0) -> duckdb.DuckDBPyConnect
     return con
 
 
+def judged(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding]) -> Sequence[Finding]:
+    return doubted(findings, QUESTIONS, lambda: mixed_up(con))
+
+
 @pytest.mark.parametrize(("turned", "late"), [(3, 0), (0, 3), (2, 1)])
 def test_what_rests_on_order_is_less_sure(turned: int, late: int) -> None:
-    (found,) = doubted(tables(200, turned, late), [FOUND], QUESTIONS)
+    (found,) = judged(tables(200, turned, late), [FOUND])
     assert (found.severity, found.confidence, found.finding_id) == ("info", "low", FOUND.finding_id)
     assert found.sentence.startswith(FOUND.sentence)
     assert "out of order" in found.sentence
@@ -49,14 +54,14 @@ def test_what_rests_on_order_is_less_sure(turned: int, late: int) -> None:
 
 @pytest.mark.parametrize("turned", [0, 2])
 def test_a_few_exchanges_over_a_step_of_the_clock_change_nothing(turned: int) -> None:
-    assert [*doubted(tables(200, turned), [FOUND], QUESTIONS)] == [FOUND]
+    assert [*judged(tables(200, turned), [FOUND])] == [FOUND]
 
 
 def test_what_does_not_rest_on_order_and_what_other_files_show_stays() -> None:
     refused = replace(FOUND, code="KAF322")
     elsewhere = replace(FOUND, evidence=(Evidence("b.pcap", 7, None),))
-    assert [*doubted(tables(10, 10), [refused, elsewhere], QUESTIONS)] == [refused, elsewhere]
+    assert [*judged(tables(10, 10), [refused, elsewhere])] == [refused, elsewhere]
 
 
 def test_without_tables_nothing_is_doubted() -> None:
-    assert [*doubted(duckdb.connect(), [FOUND], QUESTIONS)] == [FOUND]
+    assert [*judged(duckdb.connect(), [FOUND])] == [FOUND]
