@@ -160,9 +160,14 @@ OWNERSHIP_STEPS = {
 _UNSURE = f"""
     ASOF LEFT JOIN (SELECT *, 'consumer_heartbeat' AS of FROM go_doubts UNION ALL SELECT *, 'describe' FROM go_doubts)
         AS unsure ON {_same("owned", "unsure", f"{KEY}, member_id")} AND owned.source = unsure.of
-        AND began_ns <= unsure.at_ns"""
+        AND began_ns <= unsure.at_ns
+    ASOF LEFT JOIN (SELECT DISTINCT {KEY}, ended_ns AS newer_ns FROM go_generations WHERE ended_ns IS NOT NULL) AS newer
+        ON {_same("owned", "newer", KEY)} AND began_ns < newer_ns"""
+# A description of a classic group does not say of which generation it is: what is heard of a later one, if only by a
+# commit, may come of a rebalance that the capture lacks.
+_DOUBT_NS = "least(unsure.at_ns, CASE WHEN source = 'describe' AND generation IS NULL THEN newer_ns END)"
 _UNSURE_NS = f"""CASE WHEN source = 'streams_describe' THEN began_ns
-               WHEN unsure.at_ns < coalesce(ended_ns, {_NEVER}) THEN unsure.at_ns END"""
+               WHEN {_DOUBT_NS} < coalesce(ended_ns, {_NEVER}) THEN {_DOUBT_NS} END"""
 OWNERSHIP_ROWS = f"""
     SELECT nullif(owned.cluster, '') AS cluster_id, owned.group_id, topic, topic_id, partition, owned.member_id,
            client_id, address AS client_address, generation, {time_sql("began_ns")} AS ts,

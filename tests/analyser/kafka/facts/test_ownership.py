@@ -166,6 +166,16 @@ def test_from_when_on_an_owner_is_not_sure(rows: dict[str, list[Row]], unsure: f
     assert found == [(unsure, None)]
 
 
+def test_a_description_holds_until_a_generation_that_was_not_captured() -> None:
+    """A commit is the first that tells of it, whoever got the partition then."""
+    steady = [commit(1, 1, generation=5), commit(3, 2, generation=5)]
+    described = assigned(2, None, {"m1": [0]}, "describe")
+    column = f"round((epoch_ns(ts_unsure) - {at(0)}) / 1e9, 1)::DOUBLE, ts_end"
+    assert owned(column, kafka_assignments=described, kafka_offset_commits=steady) == [(None, None)]
+    later = [*steady, commit(7, 3, generation=6)]
+    assert owned(column, kafka_assignments=described, kafka_offset_commits=later) == [(7.0, None)]
+
+
 def test_tasks_of_streams_groups_are_not_sure_for_any_time() -> None:
     assert owned("ts_unsure = ts", kafka_assignments=assigned(2, 5, {"m1": [0]}, "streams_describe")) == [(True,)]
 
