@@ -38,6 +38,7 @@ WRONG = [
     {"state": 5},
     {"inputs": {"a": 1}},
     {"inputs": 3},
+    {"inputs": [{**INPUT, "path": "a\0b"}]},
     {"tables": [1]},
     {"hidden": {"../messages": PINNED}},
     {"tables": {"messages": 1}},

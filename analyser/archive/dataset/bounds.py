@@ -45,6 +45,8 @@ STATE = Rows(4096 * _MIB, 100_000_000, 8192 * _MIB)
 # Lists and values in the rows of what is known of open connections: in all, and so many beyond one for some bytes. As
 # runs write them, each takes two and a half.
 STATE_VALUES, STATE_VALUES_SLACK, BYTES_OF_VALUE = 400_000_000, 4_000_000, 2
+# Rows of a checkpoint of a table's log, a file of the table each: delta-rs writes 76 bytes for one, packed some 15.
+CHECKPOINT_SLACK, BYTES_OF_FILE = 50_000, 8
 # What hours come down to, which DuckDB reads within its own memory.
 SUMMARY_ROWS = 1_000_000_000
 
@@ -52,6 +54,11 @@ SUMMARY_ROWS = 1_000_000_000
 def state_values(size: int) -> int:
     """How many lists and values rows of so many bytes may have."""
     return min(STATE_VALUES, STATE_VALUES_SLACK + size // BYTES_OF_VALUE)
+
+
+def checkpoint_rows(size: int) -> int:
+    """How many rows a checkpoint of so many bytes may have."""
+    return CHECKPOINT_SLACK + size // BYTES_OF_FILE
 
 
 def json_at(path: FolderPath, most: Text) -> Any:

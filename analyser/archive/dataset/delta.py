@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from wirewitness.analyser.archive.dataset.bounds import checkpoint_rows
 from wirewitness.analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
 from wirewitness.analyser.archive.dataset.stored_types import stored_schema
@@ -71,13 +72,7 @@ class DeltaFolder(NamedTuple):
 
     def latest(self) -> int | None:
         """The number of its last version; None where there is no such table. OSError."""
-        log = self.path / LOG
-        names: Iterable[str] = ()
-        if isinstance(log, StorePath):
-            names = names_below(log)
-        elif log.is_dir():
-            names = [entry.name for entry in log.iterdir()]
-        return max((int(found[1]) for name in names if (found := _VERSION.fullmatch(name))), default=None)
+        return max((version for _, version in _files_of_log(self.path)), default=None)
 
     def parts(self, version: int) -> list[Part]:
         """The parts of a version, by path. DatasetError where that cannot be read, or somebody else wrote it."""
@@ -163,13 +158,13 @@ def parts_at(root: FolderPath, table: str, prefix: str, version: int) -> list[Pa
         return []
     columns = [actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
                for name in ("path", "size_bytes", "num_records")]  # fmt: skip
-    found = []
+    found: dict[str, Part] = {}
     for file, size, rows in zip(*columns, strict=True):
         part = _part(table, prefix, file, size, rows)
-        if part is None:
-            raise DatasetError(f"{path} is damaged (it names a file {beginning(str(file), 80)!r}); {REBUILD}")
-        found.append(part)
-    return sorted(found, key=lambda part: part.path)
+        if part is None or found.setdefault(part.path, part) is not part:
+            twice = "" if part is None else " twice"
+            raise DatasetError(f"{path} is damaged (it names a file {beginning(str(file), 80)!r}{twice}); {REBUILD}")
+    return [found[name] for name in sorted(found)]
 
 
 def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
@@ -178,6 +173,8 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
     for entry in () if isinstance(path, StorePath) else (path / LOG).iterdir():
         if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
             raise DatasetError(f"{entry} is no file; {REBUILD}")
+    if version is not None:
+        _check_version(path, version)
     found = DeltaTable(_uri(path), version=version, storage_options=_storage(path))
     needed = found.protocol()
     if needed.min_reader_version > _READER_VERSION:
@@ -186,6 +183,35 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
             f"{path} has had features of Delta switched on that are not read here ({features}); {REBUILD}"
         )
     return found
+
+
+def _files_of_log(path: FolderPath) -> list[tuple[str, int]]:
+    """The names of files in the log of a table, each with its version. OSError."""
+    log = path / LOG
+    names: Iterable[str] = ()
+    if isinstance(log, StorePath):
+        names = names_below(log)
+    elif log.is_dir():
+        names = [entry.name for entry in log.iterdir()]
+    return [(name, int(found[1])) for name in names if (found := _VERSION.fullmatch(name))]
+
+
+def _check_version(path: FolderPath, version: int) -> None:
+    """DatasetError for a version that the log has not, up to which delta-rs would count, and for a checkpoint that
+    holds far more files than its size allows: delta-rs takes 2 kB of memory for each."""
+    import pyarrow.parquet as pq
+
+    files = _files_of_log(path)
+    if all(found != version for _, found in files):
+        raise DatasetError(f"{path} is damaged (its log has no version {version}); {REBUILD}")
+    if isinstance(path, StorePath):
+        return
+    checkpoints = [(found, path / LOG / name) for name, found in files if name.endswith(".parquet")]
+    last = max((found for found, _ in checkpoints if found <= version), default=None)
+    for file in (file for found, file in checkpoints if found == last):
+        rows, most = pq.read_metadata(file).num_rows, checkpoint_rows(file.stat().st_size)
+        if rows > most:
+            raise DatasetError(f"{file} is damaged (it has {rows:,} rows, more than {most:,}); {REBUILD}")
 
 
 def _uri(path: FolderPath) -> str:

@@ -200,6 +200,8 @@ def _typed(value: Any, types: Mapping[str, set[str]]) -> dict[str, Any]:
     """The object, if its values have these types."""
     if not isinstance(value, dict):
         raise TypeError(f"no object: {value!r:.40}")
+    if "\0" in str(value.get("path")):
+        raise ValueError("a path with a null character")
     for name, allowed in types.items():
         if name in value and type(value[name]).__name__ not in allowed:
             raise TypeError(f"{name}: {value[name]!r:.40}")

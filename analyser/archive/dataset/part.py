@@ -72,4 +72,4 @@ class Place(NamedTuple):
 def is_inside(path: str) -> bool:
     """Does a path that a dataset names stay in it? Somebody else may have written it."""
     pieces = path.split("/")
-    return not path.startswith("/") and ".." not in pieces and "" not in pieces
+    return not path.startswith("/") and ".." not in pieces and "" not in pieces and "\0" not in path

@@ -277,3 +277,6 @@ def test_the_page_of_limits_has_these_numbers() -> None:
     assert f"{bounds.STATE_VALUES:,} in all" in rows["`state.arrow`"]
     assert f"{MAX_SEEN:,} rows" in rows["`owners.arrow`"]
     assert rows["`hours/*.parquet`"].startswith(f"{bounds.SUMMARY_ROWS:,} rows")
+    assert rows["`_delta_log/*.checkpoint.parquet`"] == (
+        f"{bounds.CHECKPOINT_SLACK:,} rows and one more for {bounds.BYTES_OF_FILE} bytes; not asked of those in a store"
+    )
