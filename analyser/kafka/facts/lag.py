@@ -240,10 +240,9 @@ def lag_query(
     group: str = "true",
     commits: str = "true",
     ends: str = "true",
-    assigned: str = "",
 ) -> str:
     """A SELECT of LAG_ROWS over `lag_steps`, which says what the arguments are."""
-    steps = lag_steps(width, until=until, group=group, commits=commits, ends=ends, assigned=assigned)
+    steps = lag_steps(width, until=until, group=group, commits=commits, ends=ends)
     named = ", ".join(f"{name} AS ({query})" for name, query in steps.items())
     return f"with {named} {LAG_ROWS}"
 
@@ -255,12 +254,11 @@ def lag_steps(
     group: str = "true",
     commits: str = "true",
     ends: str = "true",
-    assigned: str = "",
 ) -> dict[str, str]:
     """What LAG_ROWS reads, step by step: in the end, or at the end of bins of `width` ns (SQL; reads `exchanges`).
 
     until: a condition on `at_ns` of all that is told. group: one on COMMITS and READS; commits, ends: on COMMITS and
-    LOG_STEPS. assigned: a SELECT of partitions (GROUP) that have a row even where nothing was committed.
+    LOG_STEPS.
     """
     begin = f"at_ns // {width} * {width}" if width else "0"
     # The answers of a row come until the next one, up to a minute later.
@@ -276,10 +274,6 @@ def lag_steps(
         **gone_steps(begin, until),
         **LAG_STEPS,
     }
-    if assigned:
-        no_commit = "false AS accepted, false AS taken, false AS refused"
-        given = f"SELECT {GROUP}, 0 AS bin, true AS here, {no_commit} FROM ({assigned})"
-        steps["lag_commits"] += f" UNION ALL BY NAME {given}"
     if width:
         steps["lag_bins"] = _CARRIED.format(width=width, begin=begin)
     return steps

@@ -26,7 +26,9 @@ def rises(ends: str, log: str) -> str:
         GROUP BY {log}, least"""
 
 
-_NEWEST = f"(FROM lag_ends QUALIFY incarnation = max(incarnation) OVER (PARTITION BY {PARTITION}))"
+_NEWEST = f"""
+    (FROM lag_ends SEMI JOIN (SELECT {PARTITION}, max(incarnation) AS incarnation FROM lag_ends GROUP BY ALL)
+         USING ({PARTITION}, incarnation))"""
 
 # Behind the steps of `lag_steps`: `row` and `passed_ns` of those `stands` that have a lag. `stands`: rows of LAG_ROWS,
 # with the number of their `row`, and with `cluster` and `of_topic` for null as well.

@@ -14,7 +14,7 @@ from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.source import Source, narrowed
 from wirewitness.reports.protocols.kafka.questions.group_list import group_list
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES
 from wirewitness.reports.protocols.kafka.questions.groups import groups
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.report.compare.differences import Between, between

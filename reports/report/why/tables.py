@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES
 
 FIRST_CAUSE_TABLES = (
     "expert_infos", "flows", "messages", "exchanges", "findings", "kafka_offset_commits", "kafka_group_events",

@@ -8,7 +8,7 @@ its values. As in the views, `{until}` is a SQL boolean over `at_ns`, and `{now_
 from __future__ import annotations
 
 from wirewitness.analyser.kafka.facts.committed import COMMITS, READS
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES, PARTITIONS_OF_GROUPS
 
 RESTART_TABLES = (*PARTITION_TABLES, "kafka_records")
 

@@ -12,12 +12,8 @@ from wirewitness.reports.protocols.kafka.questions.group_history import (
     STATE_TABLES,
     STATES,
 )
-from wirewitness.reports.protocols.kafka.questions.group_owners import (
-    OWNER_TABLES,
-    PARTITION_TABLES,
-    PARTITIONS_OF_GROUPS,
-    PARTS,
-)
+from wirewitness.reports.protocols.kafka.questions.group_owners import OWNER_TABLES, PARTS
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES, PARTITIONS_OF_GROUPS
 from wirewitness.reports.protocols.kafka.questions.group_restart import RESTART, RESTART_TABLES
 from wirewitness.reports.protocols.kafka.questions.groups import MEMBERS
 from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView

@@ -10,7 +10,7 @@ from typing import Any
 
 from wirewitness.reports.base.questions.source import Source, any_rows, rows
 from wirewitness.reports.protocols.kafka.questions.commits import of_group
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITIONS_OF_GROUPS, at_time
+from wirewitness.reports.protocols.kafka.questions.group_partitions import STANDS_OF_GROUPS, at_time
 
 # Which exchange told something that a table says without naming it. In: a source and what was told; out: its id.
 
@@ -96,7 +96,7 @@ _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
            client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns,
            log_end_age_ms, time_lag_ms
-    from ({PARTITIONS_OF_GROUPS.replace("{until}", "true")}) order by cluster_id, group_id, topic, partition"""
+    from ({STANDS_OF_GROUPS.replace("{until}", "true")}) order by cluster_id, group_id, topic, partition"""
 
 
 @dataclass(frozen=True, slots=True)

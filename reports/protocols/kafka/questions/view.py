@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column, shown_as
-from wirewitness.reports.protocols.kafka.questions.group_owners import at_time
+from wirewitness.reports.protocols.kafka.questions.group_partitions import at_time
 
 OVER_TIME = "over-time"
 

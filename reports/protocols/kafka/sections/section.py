@@ -15,7 +15,7 @@ from wirewitness.reports.base.formats.rows import with_times
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.base.sections.traffic import more
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES
 from wirewitness.reports.protocols.kafka.questions.group_views import PARTITION_HEADINGS
 from wirewitness.reports.protocols.kafka.questions.groups import Group, Member, PartitionState, groups
 from wirewitness.reports.protocols.kafka.questions.stored_offsets import stored_offsets

@@ -140,7 +140,7 @@ FACTS = [
         {
             "analyser/kafka/facts/lag.py": "the fact's own",
             "analyser/kafka/rules/kaf108_lag_growing.py": "suspects, of rows that it reads anyway",
-            "reports/protocols/kafka/questions/group_owners.py": "what retention took of the lag",
+            "reports/protocols/kafka/questions/group_partitions.py": "what retention took of the lag",
             "reports/protocols/kafka/why/pace.py": "of the first commit of one member, when it was asked for",
         },
     ),

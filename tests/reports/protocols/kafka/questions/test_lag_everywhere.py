@@ -28,20 +28,20 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.kafka.facts.committed import add_committed
-from wirewitness.analyser.kafka.facts.lag import add_lag
+from wirewitness.analyser.kafka.facts.lag import LAG_TABLES, add_lag
 from wirewitness.analyser.kafka.rules.commits import commits_of
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.protocols.kafka.questions.commits import log_ends
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES
 from wirewitness.reports.protocols.kafka.questions.groups import groups
 from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
 from wirewitness.reports.protocols.kafka.questions.view import OVER_TIME, view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
-# The report asks for members, too.
-TABLES = (*PARTITION_TABLES, "kafka_group_events")
+# The report asks for members, too, and bins of time for what was deleted.
+TABLES = tuple(dict.fromkeys((*PARTITION_TABLES, *LAG_TABLES, "kafka_group_events")))
 SECOND_NS = 1_000_000_000
 # So many seconds after the scenarios' start a full hour is 100 seconds ahead.
 HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
@@ -67,7 +67,7 @@ class Held:
     def __init__(self, tables: Rows) -> None:
         self.options = ReadOptions()
         self.con = duckdb.connect(":memory:")
-        for table in {*TABLES, *OTHER_TABLES, "exchanges", "kafka_committed", "kafka_lag", "kafka_group_events"}:
+        for table in {*TABLES, *OTHER_TABLES, "exchanges", "kafka_lag"}:
             self.con.register(table, arrow_from_rows(table, tables.get(table, ())))
         with_log_ends(self.con)
         add_committed(self.con)

@@ -11,7 +11,7 @@ from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.base.questions.source import rows
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.protocols.kafka.questions.group_partitions import PARTITION_TABLES
 from wirewitness.reports.protocols.kafka.questions.groups import PartitionState, groups
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
@@ -225,3 +225,28 @@ def test_what_retention_took_is_no_lag(log_start: int, expected: tuple[Any, ...]
 )  # fmt: skip
 def test_notes_on_partitions(tables: dict[str, list[Row]], note: str | None) -> None:
     assert noted(**{"kafka_assignments": given("m1"), **tables})[0][2] == note
+
+
+TOLD = PLACE | {"ts": at(20), "ts_response": at(20), "group_id": "g", "error_code": 0, "committed_offset": 100}
+MADE_ANEW = {"ts": at(30), "ts_response": at(30), "cluster_id": "c", "operation": "DeleteTopics", "error_code": 0,
+             "resource_type": "topic", "resource_name": "t", "change": "delete", "validate_only": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "expected"),
+    [
+        pytest.param({}, {}, [(100, "app", 1)], id="all of it"),
+        pytest.param({"from_ns": at(10)}, {}, [(100, None, 0)], id="committed before the range, told in it"),
+        pytest.param({"from_ns": at(10)}, {"kafka_admin_changes": [MADE_ANEW]}, [(None, None, 0)],
+                     id="told in the range, then the topic went"),
+        pytest.param({"from_ns": at(25)}, {}, [], id="neither committed nor told in the range"),
+        pytest.param({"to_ns": at(10)}, {"kafka_offset_commits": [STORED | {"ts_response": at(11)}]},
+                     [(None, None, 1)], id="the response comes behind the range"),
+    ],
+)  # fmt: skip
+def test_what_stands_in_a_time_range(
+    options: dict[str, int], changes: dict[str, list[Row]], expected: list[tuple[Any, ...]]
+) -> None:
+    tables = {"kafka_offset_commits": [STORED], "kafka_offset_fetches": [TOLD], **changes}
+    found = rows(RowsAnalysis({**tables}, ReadOptions(**options)), view_sql(VIEWS["groups"][""]))
+    assert [(row["committed_offset"], row["client_id"], row["accepted"]) for row in found] == expected
