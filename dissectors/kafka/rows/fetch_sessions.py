@@ -21,15 +21,12 @@ Wish = tuple[int | None, int | None]
 _UNKNOWN: Wish = (None, None)
 
 
-class _Position(NamedTuple):
-    """What is asked for since an epoch of the session, and what was before it."""
+# What is asked for since which epochs of the session, the newest first.
+_Positions = tuple[tuple[int, Wish], ...]
+# Packets that overtake each other bring the next requests before an answer: so many are kept.
+_KEPT = 4
 
-    epoch: int
-    wish: Wish
-    before: Wish
-
-
-Session = dict[PartitionKey, _Position]
+Session = dict[PartitionKey, _Positions]
 
 
 class Asked(NamedTuple):
@@ -40,14 +37,11 @@ class Asked(NamedTuple):
     epoch: int
 
     def of(self, key: PartitionKey) -> Wish:
-        """What this request asks for, although the next one may have been captured before its answer."""
+        """What this request asks for, although the next ones may have been captured before its answer."""
         wish = self.named.get(key)
         if wish is not None:
             return wish
-        position = self.session.get(key)
-        if position is None:
-            return _UNKNOWN
-        return position.wish if position.epoch <= self.epoch else position.before
+        return next((wish for epoch, wish in self.session.get(key, ()) if epoch <= self.epoch), _UNKNOWN)
 
 
 def forgotten(value: Value) -> Iterator[PartitionKey]:
@@ -104,7 +98,7 @@ class FetchSessions:
             named[key] = wish
             before = session.get(key)
             if before is not None or len(session) < room:
-                session[key] = _Position(epoch, wish, _UNKNOWN if before is None else before.wish)
+                session[key] = ((epoch, wish), *(before or ()))[:_KEPT]
             else:
                 self.full = True
         return Asked(named, session, epoch)
@@ -118,9 +112,8 @@ class FetchSessions:
             self._opened(session_id, asked.session)
         elif known is not asked.session:
             # The session's next request was captured before this answer, which opens it: what that named is newer.
-            for key, position in asked.session.items():
-                newer = known.get(key)
-                known[key] = position if newer is None else newer._replace(before=position.wish)
+            for key, positions in asked.session.items():
+                known[key] = (*known.get(key, ()), *positions)[:_KEPT]
 
     def _opened(self, session_id: int, session: Session) -> Session:
         """Remember a session; the oldest one is forgotten where there are too many."""

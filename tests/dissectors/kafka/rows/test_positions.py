@@ -107,23 +107,40 @@ def test_the_leader_that_a_produce_response_names() -> None:
     assert same(row, partition=4, error_code=6, current_leader_id=2, current_leader_epoch=7, crc_ok=True)
 
 
-def test_a_fetch_session_keeps_what_was_asked_for() -> None:
-    def fetch(session: int, epoch: int, *parts: tuple[int, int, int]) -> bytes:
-        body = struct.pack(">iiiibiii", -1, 500, 1, 900, 1, session, epoch, 1) + string("t")
-        body += struct.pack(">i", len(parts))
-        return body + b"".join(struct.pack(">iqqi", part, at, -1, most) for part, at, most in parts) + bytes(4)
+def fetch_of_session(session: int, epoch: int, *parts: tuple[int, int, int]) -> bytes:
+    """Fetch v7. parts: partition, offset, most bytes."""
+    body = struct.pack(">iiiibiii", -1, 500, 1, 900, 1, session, epoch, 1) + string("t")
+    body += struct.pack(">i", len(parts))
+    return body + b"".join(struct.pack(">iqqi", part, at, -1, most) for part, at, most in parts) + bytes(4)
 
-    def answer(session: int, *parts: int) -> bytes:
-        body = struct.pack(">ihii", 0, 0, session, 1) + string("t") + struct.pack(">i", len(parts))
-        return body + b"".join(struct.pack(">ihqqqii", part, 0, 9, 9, 0, 0, 0) for part in parts)
 
-    wire = Wire().request(FETCH, 7, 1, fetch(0, 0, (3, 5, 100), (4, 6, 200)))
-    # Sent before the answer to the first is read: that one is told with what the first asked for.
-    wire.request(FETCH, 7, 2, fetch(77, 1, (3, 7, 300))).response(1, answer(77, 3, 4)).response(2, answer(77, 3, 4))
-    rows = named_rows(wire, "kafka_fetch_partitions")
+def answer_of_session(session: int, *parts: int) -> bytes:
+    body = struct.pack(">ihii", 0, 0, session, 1) + string("t") + struct.pack(">i", len(parts))
+    return body + b"".join(struct.pack(">ihqqqii", part, 0, 9, 9, 0, 0, 0) for part in parts)
+
+
+def asked_in_sessions(wire: Wire) -> list[tuple[object, ...]]:
     columns = ("session_id", "session_epoch", "partition", "fetch_offset", "partition_max_bytes")
-    assert [tuple(row[name] for name in columns) for row in rows] == [
-        (77, 0, 3, 5, 100), (77, 0, 4, 6, 200), (77, 1, 3, 7, 300), (77, 1, 4, 6, 200),
+    return [tuple(row[name] for name in columns) for row in named_rows(wire, "kafka_fetch_partitions")]
+
+
+def test_a_fetch_session_keeps_what_was_asked_for() -> None:
+    wire = Wire().request(FETCH, 7, 1, fetch_of_session(0, 0, (3, 5, 100), (4, 6, 200)))
+    # Sent before the answer to the first is read: that one is told with what the first asked for.
+    wire.request(FETCH, 7, 2, fetch_of_session(77, 1, (3, 7, 300)))
+    wire.response(1, answer_of_session(77, 3, 4)).response(2, answer_of_session(77, 3, 4))
+    assert asked_in_sessions(wire) == [(77, 0, 3, 5, 100), (77, 0, 4, 6, 200), (77, 1, 3, 7, 300), (77, 1, 4, 6, 200)]
+
+
+def test_an_answer_that_later_requests_overtook_is_told_with_what_its_own_asked_for() -> None:
+    wire = Wire().request(FETCH, 7, 1, fetch_of_session(0, 0, (3, 5, 100))).response(1, answer_of_session(77, 3))
+    wire.request(FETCH, 7, 2, fetch_of_session(77, 1))
+    for epoch, offset in ((2, 7), (3, 9), (4, 11)):
+        wire.request(FETCH, 7, epoch + 1, fetch_of_session(77, epoch, (3, offset, 100)))
+    for number in (2, 3, 4, 5):
+        wire.response(number, answer_of_session(77, 3))
+    assert asked_in_sessions(wire) == [
+        (77, 0, 3, 5, 100), (77, 1, 3, 5, 100), (77, 2, 3, 7, 100), (77, 3, 3, 9, 100), (77, 4, 3, 11, 100),
     ]  # fmt: skip
 
 
