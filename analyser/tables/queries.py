@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "160MB"
 HELPER_MEMORY = "192MB"
 # The catalog of tables that `keep` made, and their numbers: cursors of one database share it.
 _KEPT, _NUMBERS = "kept", count()
+
+# What one thread hides of warnings would come back with what another restores.
+_QUIET = Lock()
 
 # Of `exchanges`, for percentiles and charts: latency_ms, null where the request asked the server to wait.
 UNAWAITED_MS = "(case when awaitable is not true then latency_ms end)"
@@ -125,9 +129,9 @@ def fetched(connection: duckdb.DuckDBPyConnection, query: str | duckdb.Statement
 
     A relation would be planned twice, once for its columns: of a large query over few rows that is most of its time.
     """
-    with warnings.catch_warnings():
+    connection.execute(query)
+    with _QUIET, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
-        connection.execute(query)
         return connection.to_arrow_table()
 
 
