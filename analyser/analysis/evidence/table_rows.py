@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from wirewitness.analyser.analysis.evidence.index import flow_row
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.tables.queries import literal
+from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.tables.queries import UnreadableRows, literal
 from wirewitness.dissectors.core.model import packet_of, split_packet
 
 _DIRECTIONS = ("client_to_server", "server_to_client")
@@ -26,6 +27,7 @@ _MESSAGE_COLUMNS = (
 )
 # Clocks step, and answers come late.
 _MARGIN_NS = 3_600_000_000_000
+_MAX_NAME = 200
 
 
 class Select(Protocol):
@@ -115,7 +117,14 @@ class TableRows:
 
     def _flow(self, row: Mapping[str, Any]) -> FlowRow:
         self._lasting[row["flow_id"]] = row["first_ns"], row["last_ns"]
-        return flow_row(packet_of(self._numbers[row["file"]], row["first_packet"] or 0), row)
+        return flow_row(packet_of(self._number(row), row["first_packet"] or 0), row)
+
+    def _number(self, row: Mapping[str, Any]) -> int:
+        """Of the capture of a row. Raises UnreadableRows where it is none of these, as rows of others may name."""
+        number = self._numbers.get(row["file"])
+        if number is None:
+            raise UnreadableRows(f"rows name a capture that is none of these: {printable(str(row['file']), _MAX_NAME)}")
+        return number
 
     def _life(self, flow: FlowRow) -> ReadOptions:
         return _around(*self._lasting[flow.flow_id])
@@ -129,13 +138,13 @@ class TableRows:
             f"AND stream_offset < {row['stream_offset']} ORDER BY stream_offset DESC LIMIT 1"
         )
         for found in self._select("file, packet_last", "messages", chosen, self._life(flow)):
-            return packet_of(self._numbers[found["file"]], found["packet_last"])
+            return packet_of(self._number(found), found["packet_last"])
         return flow.key
 
     def _first_packet(self, flow: FlowRow, row: Mapping[str, Any], before: int) -> int:
         """The packet with the first byte. The tables name the file of the last one only: the first comes behind the
         message before (packed packet `before`), in the earliest file that has a packet of its number there."""
-        number, file = row["packet_first"], self._numbers[row["file"]]
+        number, file = row["packet_first"], self._number(row)
         last = packet_of(file, row["packet_last"])
         files = range(split_packet(flow.key)[0], file + 1)
         places = [packet_of(one, number) for one in files if self._files[one].may_have(number)]
@@ -143,7 +152,7 @@ class TableRows:
         return next((place for place in possible if place >= before), (possible or places or [last])[-1])
 
     def _message(self, flow: FlowRow, row: Mapping[str, Any], before: int) -> MessageRow:
-        file, line, offset = self._numbers[row["file"]], row["line"], row["stream_offset"]
+        file, line, offset = self._number(row), row["line"], row["stream_offset"]
         return MessageRow(
             flow,
             _DIRECTIONS.index(row["direction"]),

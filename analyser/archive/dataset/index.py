@@ -13,6 +13,7 @@ from typing import Any
 from wirewitness.analyser.analysis.evidence.index import Index
 from wirewitness.analyser.analysis.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.archive.dataset.dataset import Dataset, InputFile
+from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.dataset.reading import DatasetTables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.address import address_of
@@ -20,6 +21,7 @@ from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.base.storage.state import ObjectState
+from wirewitness.analyser.base.untrusted_files import is_no_file
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.packet_positions import Places
 from wirewitness.analyser.decoding.run.capture_rows import file_label
@@ -27,7 +29,7 @@ from wirewitness.analyser.tables.queries import select
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:
-    """The index of a dataset. keylogs: as in ReadOptions. Raises DatasetError."""
+    """The index of a dataset. keylogs: as in ReadOptions. DatasetError, also where a capture is no file any more."""
     dataset = Dataset.open(path)
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
     sources = [
@@ -57,5 +59,8 @@ def _path(one: InputFile) -> FilePath:
     """Where a capture is; of an object the one that was taken in, which the store is asked for when it is read."""
     address = address_of(one.path)
     if address is None:
-        return Path(one.path)
+        path = Path(one.path)
+        if is_no_file(path):  # a pipe would be waited for
+            raise DatasetError(f"{path} is no file, and a capture of this dataset was.")
+        return path
     return ObjectPath(address, ObjectState(one.bytes, 0, one.tag))

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import wirewitness
@@ -113,6 +115,19 @@ def test_what_was_set_aside_is_remarked(dataset: Path, tmp_path: Path) -> None:
     )
     with wirewitness.read(place, tables=["captures"]) as kept:
         assert any(remark.endswith("was set aside: no capture") for remark in kept.remarks)
+
+
+def test_of_many_remarks_on_captures_the_first_are_told(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(CAPTURES[0].read_bytes()[:-10])
+    place = make_dataset(tmp_path / "set", [cut], ["captures", "expert_infos"])
+    with wirewitness.read(place, tables=["captures"]) as kept:
+        (told,) = kept.remarks
+    (path,) = (place / "expert_infos").rglob("hour=__HIVE*/*.parquet")
+    rows = pq.ParquetFile(path).read()
+    pq.write_table(pa.concat_tables([rows] * 250), path)
+    with wirewitness.read(place, tables=["captures"]) as kept:
+        assert kept.remarks == [*[told] * 100, "150 more remarks on captures"]
 
 
 def test_the_connection_reaches_nothing_but_tables(dataset: Path) -> None:
