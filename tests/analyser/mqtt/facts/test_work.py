@@ -47,6 +47,18 @@ def test_twin_publishers(rows: Any, expected: list[tuple[Any, ...]]) -> None:
     assert made({"mqtt_publishes": rows}, query) == expected
 
 
+def test_a_client_has_so_many_twins_those_with_the_most_in_common() -> None:
+    rows = []
+    for number in range(20):
+        for row in copies(10 + number):
+            who = row["client_id"].replace("reader-green", f"copy-{number:02}")
+            value, at = row["payload_crc32"] + number * 1000, row["ts"] + number * 10**11
+            name = f"{row['message_id']}-{number}"
+            rows.append(row | {"client_id": who, "payload_crc32": value, "ts": at, "message_id": name})
+    query = "SELECT client_id, other_client_id FROM mqtt_twin_publishers ORDER BY ALL"
+    assert made({"mqtt_publishes": rows}, query) == [(f"copy-{number:02}", "reader-blue") for number in range(4, 20)]
+
+
 def test_contents_have_their_last_run_and_the_turn_of_their_sizes() -> None:
     query = """SELECT messages, contents, last_run, longest_before, before_turn, most_before, least_since
         FROM mqtt_publisher_contents WHERE client_id = 'meter-a'"""
