@@ -32,11 +32,14 @@ STEPS = {
         SELECT * FROM worker_filters QUALIFY count(*) OVER (PARTITION BY server, client_id) <= {_MOST_FILTERS}""",
     "worker_results": f"""
         SELECT server, client_id, share, topic_filter, {shape_of("topic")} AS result_shape,
-               count(*) AS results, arg_max(sent.message_id, sent.ts) AS result_message_id
-        FROM worker_got JOIN mqtt_publishes AS sent USING (client_id)
-        WHERE sent.direction = 'client_to_server' AND coalesce(sent.server_address, '') = server
-            AND sent.topic IS NOT NULL AND NOT coalesce(sent.dup, false) AND epoch_ns(sent.ts) >= first_ns
-        GROUP BY ALL""",
+               count(*) FILTER (is_since) AS results,
+               arg_max(sent_message_id, ts) FILTER (is_since) AS result_message_id
+        FROM (SELECT worker_got.*, topic, sent.ts AS ts, sent.message_id AS sent_message_id,
+                     epoch_ns(sent.ts) >= first_ns AS is_since
+              FROM worker_got JOIN mqtt_publishes AS sent USING (client_id)
+              WHERE sent.direction = 'client_to_server' AND coalesce(sent.server_address, '') = server
+                  AND sent.topic IS NOT NULL AND NOT coalesce(sent.dup, false))
+        GROUP BY server, client_id, share, topic_filter, result_shape HAVING count(*) FILTER (is_since) > 0""",
     "worker_most": """
         SELECT server, client_id, share, topic_filter, sum(results)::BIGINT AS published,
                arg_max(struct_pack(result_shape, results, result_message_id), (results, result_shape)) AS most
