@@ -23,10 +23,11 @@ STEPS = {
             AND there.connect_seen AND NOT coalesce(there.session_present, false) AND coalesce(there.gap_bytes, 0) = 0
         GROUP BY ALL""",
     "late_said": """
-        SELECT asked.flow_id, asked.matching_filter, min(epoch_ns(sent.ts)) AS said_ns
-        FROM late_asked AS asked JOIN mqtt_publishes AS sent
-            ON sent.flow_id = asked.flow_id AND sent.direction = 'client_to_server' AND epoch_ns(sent.ts) < asked_ns
-        GROUP BY ALL""",
+        SELECT flow_id, matching_filter, said_ns
+        FROM late_asked JOIN (
+            SELECT flow_id, min(epoch_ns(ts)) AS said_ns FROM mqtt_publishes
+            WHERE direction = 'client_to_server' GROUP BY flow_id) USING (flow_id)
+        WHERE said_ns < asked_ns""",
     "late_missed": """
         SELECT asked.*, sent.message_id, sent.client_id AS publisher, epoch_ns(sent.ts) AS sent_ns
         FROM late_asked AS asked JOIN late_said AS said USING (flow_id, matching_filter)
