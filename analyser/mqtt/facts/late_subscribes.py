@@ -10,6 +10,9 @@ nobody. A row is a client id and filter to which that happened on LEAST connecti
 from __future__ import annotations
 
 LEAST = 3
+_TOPIC = "server, server_port, matching_filter"
+_IN_ORDER = f"sent AS (PARTITION BY {_TOPIC} ORDER BY sent_ns, message_id)"
+_MESSAGE = "struct_pack(message_id, publisher, sent_ns)"
 
 STEPS = {
     "late_asked": """
@@ -28,16 +31,32 @@ STEPS = {
             SELECT flow_id, min(epoch_ns(ts)) AS said_ns FROM mqtt_publishes
             WHERE direction = 'client_to_server' GROUP BY flow_id) USING (flow_id)
         WHERE said_ns < asked_ns""",
-    "late_missed": """
-        SELECT asked.*, sent.message_id, sent.client_id AS publisher, epoch_ns(sent.ts) AS sent_ns
-        FROM late_asked AS asked JOIN late_said AS said USING (flow_id, matching_filter)
-        JOIN mqtt_publishes AS sent ON sent.topic = asked.matching_filter
-            AND coalesce(sent.server_address, '') = asked.server AND sent.server_port = asked.server_port
-        WHERE sent.direction = 'client_to_server' AND sent.flow_id <> asked.flow_id
-            AND epoch_ns(sent.ts) > said_ns AND epoch_ns(sent.ts) < granted_ns
-            AND NOT coalesce(sent.retain, false) AND coalesce(sent.expected_deliveries, 0) = 0
-            AND sent.payload_bytes > 0
-        QUALIFY row_number() OVER (PARTITION BY asked.flow_id, asked.matching_filter ORDER BY sent.ts) = 1""",
+    # What was sent to nobody on these topics; turn: of one connection, until another one sends there.
+    "late_sent": f"""
+        SELECT *, count(*) FILTER (is_other) OVER sent AS turn
+        FROM (
+            SELECT *, lag(sender) OVER sent IS DISTINCT FROM sender AS is_other
+            FROM (
+                SELECT coalesce(server_address, '') AS server, server_port, topic AS matching_filter, flow_id AS sender,
+                       client_id AS publisher, message_id, epoch_ns(ts) AS sent_ns
+                FROM mqtt_publishes
+                WHERE direction = 'client_to_server' AND NOT coalesce(retain, false)
+                    AND coalesce(expected_deliveries, 0) = 0 AND payload_bytes > 0
+                    AND topic IN (SELECT matching_filter FROM late_asked))
+            WINDOW {_IN_ORDER})
+        WINDOW {_IN_ORDER}""",
+    "late_turns": f"""
+        SELECT {_TOPIC}, turn - 1 AS turn, arg_min({_MESSAGE}, sent_ns) AS next FROM late_sent GROUP BY ALL""",
+    "late_missed": f"""
+        SELECT * EXCLUDE (sent), sent.message_id AS message_id, sent.publisher AS publisher, sent.sent_ns AS sent_ns
+        FROM (
+            SELECT asked.*, CASE WHEN sender <> asked.flow_id THEN {_MESSAGE} ELSE next END AS sent
+            FROM (FROM late_asked JOIN late_said USING (flow_id, matching_filter)) AS asked
+            ASOF JOIN late_sent AS first ON asked.server = first.server AND asked.server_port = first.server_port
+                AND asked.matching_filter = first.matching_filter AND said_ns < first.sent_ns
+            LEFT JOIN late_turns AS turns ON turns.server = first.server AND turns.server_port = first.server_port
+                AND turns.matching_filter = first.matching_filter AND turns.turn = first.turn)
+        WHERE sent.sent_ns < granted_ns""",
     "late_got": """
         SELECT client_id, topic AS matching_filter, coalesce(server_address, '') AS server, count(*) AS got
         FROM mqtt_publishes WHERE direction = 'server_to_client' AND topic IS NOT NULL GROUP BY ALL""",

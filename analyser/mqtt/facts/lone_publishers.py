@@ -44,8 +44,11 @@ STEPS = {
     "unheard_linked": """
         SELECT DISTINCT own.server_address, own.server_port, same.server_address AS other_server_address,
                same.server_port AS other_server_port
-        FROM unheard_messages AS own JOIN mqtt_publishes AS same USING (topic, payload_crc32, payload_bytes)
-        WHERE payload_bytes >= 2
+        FROM (SELECT DISTINCT server_address, server_port, topic, payload_crc32, payload_bytes FROM unheard_messages
+              WHERE payload_bytes >= 2) AS own
+        JOIN (SELECT DISTINCT server_address, server_port, topic, payload_crc32, payload_bytes
+              FROM mqtt_publishes SEMI JOIN unheard_messages USING (topic, payload_crc32, payload_bytes)) AS same
+            USING (topic, payload_crc32, payload_bytes)
         UNION
         SELECT own.server_address, own.server_port, link.server_address, link.server_port
         FROM unheard_servers AS own JOIN mqtt_connections AS link ON link.client_address = own.server_address

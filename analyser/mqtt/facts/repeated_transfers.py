@@ -85,11 +85,15 @@ STEPS = {
         JOIN transfer_own AS own USING (server, client_id)
         WHERE own.topic = asked_topic GROUP BY ALL""",
     "transfer_senders": """
-        SELECT own.server, own.client_id, own.shape, arg_min(sent.client_id, sent.ts) AS sender
-        FROM transfer_rows AS own JOIN mqtt_publishes AS sent
-            ON coalesce(server_address, '') = own.server AND sent.topic = own.first.topic
-            AND sent.payload_crc32 = own.first.payload_crc32 AND sent.payload_bytes = own.first.payload_bytes
-        WHERE direction = 'client_to_server' GROUP BY ALL""",
+        SELECT own.server, own.client_id, own.shape, sender
+        FROM transfer_rows AS own JOIN (
+            SELECT coalesce(server_address, '') AS server, topic, payload_crc32, payload_bytes,
+                   arg_min(client_id, ts) AS sender
+            FROM mqtt_publishes
+            WHERE direction = 'client_to_server' AND topic IN (SELECT first.topic FROM transfer_rows)
+            GROUP BY ALL) AS sent
+            ON sent.server = own.server AND sent.topic = own.first.topic
+            AND sent.payload_crc32 = own.first.payload_crc32 AND sent.payload_bytes = own.first.payload_bytes""",
 }
 ROWS = """
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last,
