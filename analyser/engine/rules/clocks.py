@@ -16,6 +16,7 @@ from dataclasses import replace
 import duckdb
 
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.tcp.streams import CAPTURED_LATE
 
 # Tables that tell.
 CLOCK_TABLES = ("exchanges", "expert_infos")
@@ -28,7 +29,7 @@ _LEAST_SHARE = 0.01
 _MIXED_UP = f"""
     WITH asked AS (SELECT request_file AS file, count(*) AS exchanges,
                           count(*) FILTER (latency_ms < -{_LEAST_MS}) AS turned FROM exchanges GROUP BY ALL),
-         late AS (SELECT file, count(*) AS late FROM expert_infos WHERE code = 'captured_late' GROUP BY ALL)
+         late AS (SELECT file, count(*) AS late FROM expert_infos WHERE code = '{CAPTURED_LATE}' GROUP BY ALL)
     SELECT file FROM asked FULL JOIN late USING (file)
     WHERE coalesce(turned, 0) + coalesce(late, 0) > {_LEAST_SHARE} * coalesce(exchanges, 0)"""
 _DOUBT = " Packets of the capture are out of order, as from clocks that are apart: this may come of that."

@@ -244,6 +244,7 @@ def test_clocks_that_are_apart_make_no_fault(
 @pytest.mark.parametrize("seed", share([1, 2, 3, 4], [1]))
 @pytest.mark.parametrize("most_ms", [5.0, 50.0])
 def test_connections_whose_packets_overtake_each_other_have_no_fault(seed: int, most_ms: float) -> None:
+    assert alarms(overtaking(sample("kafka_healthy"), seed, most_ms), "KAF") == []
     assert alarms(overtaking(sample("mqtt_healthy"), seed, most_ms), "MQT") == []
     assert alarms(overtaking(sample("mongo_healthy"), seed, most_ms), "MON") == []
 
