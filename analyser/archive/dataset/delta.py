@@ -170,9 +170,8 @@ def parts_at(root: FolderPath, table: str, prefix: str, version: int) -> list[Pa
 def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
     from deltalake import DeltaTable
 
-    for entry in () if isinstance(path, StorePath) else (path / LOG).iterdir():
-        if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
-            raise DatasetError(f"{entry} is no file; {REBUILD}")
+    if isinstance(path, Path):
+        _check_places(path)
     if version is not None:
         _check_version(path, version)
     found = DeltaTable(_uri(path), version=version, storage_options=_storage(path))
@@ -183,6 +182,18 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
             f"{path} has had features of Delta switched on that are not read here ({features}); {REBUILD}"
         )
     return found
+
+
+def _check_places(path: Path) -> None:
+    """DatasetError where a table or its log is a link, which leads anywhere, or has one in place of a file, or a pipe,
+    which would be waited for."""
+    above = [path.parent] if path.parent.name == HIDDEN else []
+    for place in (*above, path, path / LOG):
+        if place.is_symlink():
+            raise DatasetError(f"{place} is a link; {REBUILD}")
+    for entry in (path / LOG).iterdir():
+        if entry.is_symlink() or (is_no_file(entry) and not entry.is_dir()):
+            raise DatasetError(f"{entry} is no file; {REBUILD}")
 
 
 def _files_of_log(path: FolderPath) -> list[tuple[str, int]]:

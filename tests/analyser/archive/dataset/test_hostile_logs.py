@@ -13,6 +13,7 @@ from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from wirewitness.analyser.archive.dataset import bounds
 from wirewitness.analyser.archive.dataset.delta import LOG, DeltaFolder
+from wirewitness.analyser.archive.dataset.part import HIDDEN
 from wirewitness.analyser.archive.dataset.place import DatasetError
 
 
@@ -65,3 +66,27 @@ def test_a_checkpoint_of_more_files_than_its_size_allows(folder: DeltaFolder, mo
     assert rows.num_rows < bounds.checkpoint_rows(file.stat().st_size) < 10_000
     with pytest.raises(DatasetError, match="rows, more than"):
         folder.parts(0)
+
+
+@pytest.mark.parametrize(
+    "place", ["", LOG, f"{LOG}/00000000000000000000.json"], ids=["table", "log", "file of the log"]
+)
+def test_links_are_not_followed(folder: DeltaFolder, tmp_path: Path, place: str) -> None:
+    path = folder.root / folder.prefix / place
+    path.rename(tmp_path / "hers")
+    path.symlink_to(tmp_path / "hers")
+    with pytest.raises(DatasetError, match=f"{path} is (a link|no file); "):
+        folder.parts(0)
+
+
+def test_a_link_to_all_hidden_tables_is_not_followed(folder: DeltaFolder, tmp_path: Path) -> None:
+    (tmp_path / "hers").mkdir()
+    (folder.root / folder.prefix).rename(tmp_path / "hers" / folder.table)
+    (folder.root / HIDDEN).symlink_to(tmp_path / "hers")
+    with pytest.raises(DatasetError, match=f"{HIDDEN} is a link; "):
+        folder._replace(hidden=True).parts(0)
+
+
+def test_a_link_to_a_dataset_is_followed(folder: DeltaFolder, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder.root)
+    assert folder._replace(root=tmp_path / "link").parts(0) == folder.parts(0)
