@@ -9,10 +9,12 @@ next one removes that writes there.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,9 @@ from wirewitness.analyser.base.private_files import folder_part_of, new_part_nam
 
 _MODE = 0o600
 _MOST_LINKS = 40
+_ASKED_EVERY_S = 0.1
+# So long whoever has other work waits for somebody to read a pipe.
+WAITED_S = 60.0
 # What else than a file may be written to, where the user names it: a device that takes bytes, a named pipe.
 _STREAMS = (stat.S_ISCHR, stat.S_ISFIFO)
 
@@ -101,9 +106,10 @@ def filled(name: str) -> Iterator[Path]:
         yield folder
 
 
-def begun(name: str, *, new: bool = False) -> BinaryIO:
+def begun(name: str, *, new: bool = False, over: Callable[[], bool] | None = None) -> BinaryIO:
     """A stream without a buffer whose file has the name from now on; what had it is gone. new: nothing may have it, as
-    where the name is of our own choice. Raises Refused, OSError."""
+    where the name is of our own choice. over: asked while nobody reads a pipe, which is Refused when it is true, and
+    after WAITED_S; a pipe or device is not waited for when it is written to, either. Raises Refused, OSError."""
     if new:
         folder = _folder(without_links(os.path.dirname(name)))
         try:
@@ -112,7 +118,7 @@ def begun(name: str, *, new: bool = False) -> BinaryIO:
             os.close(folder)
     place = place_of(name)
     if place.is_stream:
-        return open(_stream(place.path), "wb", buffering=0)
+        return open(_stream(place.path, over), "wb", buffering=0)
     folder = _folder(place.path.parent)
     try:
         part, descriptor = _new_part(place.path, folder)
@@ -170,13 +176,27 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
             raise Refused("that is somebody else's, in a folder where all may write")
 
 
-def _stream(path: Path) -> int:
-    """It waits for whoever reads a pipe, as all programs do."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+def _stream(path: Path, over: Callable[[], bool] | None = None) -> int:
+    """It waits for whoever reads a pipe, as all programs do, until `over`."""
+    flags = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags) if over is None else _opened_when_read(path, flags | os.O_NONBLOCK, over)
     if not any(is_kind(os.fstat(descriptor).st_mode) for is_kind in _STREAMS):
         os.close(descriptor)
         raise Refused("it was replaced meanwhile")
     return descriptor
+
+
+def _opened_when_read(path: Path, flags: int, over: Callable[[], bool]) -> int:
+    until = time.monotonic() + WAITED_S
+    while True:
+        try:
+            return os.open(path, flags)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        if over() or time.monotonic() > until:
+            raise Refused("nobody reads that pipe")
+        time.sleep(_ASKED_EVERY_S)
 
 
 def _folder(path: Path) -> int:

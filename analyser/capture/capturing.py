@@ -95,13 +95,15 @@ class Capturing:
         self._due_s = self._retry_s = 0.0
         self._naming: Naming | None = None
         self._syns: list[SynWatch | None] = [None] * len(job.interfaces)
+        self._stop: int | None = None
         started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._files: RingFiles | None = None
         if job.write is not None:
-            self._files = RingFiles(job.write, job.most_bytes, job.most_files, started, self._head)
+            self._files = RingFiles(job.write, job.most_bytes, job.most_files, started, self._head, self._over)
 
     def run(self, stop: int) -> None:
         """Capture until `stop`, a descriptor, ends; then pass on what is still in the rings."""
+        self._stop = stop
         if not readable(_user_after(self._job.write), _IMPORTS):
             import_all(_IMPORTS)
         self._start_naming()
@@ -129,6 +131,9 @@ class Capturing:
                 self._naming = Naming()
             except OSError as error:
                 self._say(f"owners of connections are not known: no program that looks them up: {error.strerror}")
+
+    def _over(self) -> bool:
+        return self._stop is not None and bool(select.select([self._stop], [], [], 0)[0])
 
     def _head(self) -> bytes:
         return section(list(zip(self._job.interfaces, self._link_types, strict=True)))

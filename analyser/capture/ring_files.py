@@ -6,7 +6,9 @@ files of an earlier run are left alone.
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from typing import BinaryIO
 
 from wirewitness.analyser.base.written_files import begun
 
+_PATIENCE_S, _ASKED_EVERY_S = 1.0, 0.1
+
 
 class WritingStoppedError(Exception):
     """A file cannot be written any more; the text says which, and why."""
@@ -24,12 +28,20 @@ class WritingStoppedError(Exception):
 class RingFiles:
     """Files at `path`. most_bytes, most_files: 0 for one file without an end.
 
-    head: what each file begins with.
+    head: what each file begins with. over: is the capture to end? A pipe that nobody reads is not waited for then.
     """
 
-    def __init__(self, path: str, most_bytes: int, most_files: int, started: str, head: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        path: str,
+        most_bytes: int,
+        most_files: int,
+        started: str,
+        head: Callable[[], bytes],
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._path, self._most_bytes, self._most_files = Path(path), most_bytes, most_files
-        self._started, self._head = started, head
+        self._started, self._head, self._over = started, head, over
         self._file: BinaryIO | None = None
         self._bytes = 0
         self._number = 0
@@ -56,7 +68,7 @@ class RingFiles:
             while self._most_files and len(self._names) >= self._most_files:
                 self._names.popleft().unlink(missing_ok=True)
             self._names.append(path)
-            self._file = begun(str(path), new=bool(self._most_bytes))
+            self._file = begun(str(path), new=bool(self._most_bytes), over=self._over)
         except OSError as error:
             raise WritingStoppedError(f"{path} cannot be written: {error.strerror or error}") from error
         head = self._head()
@@ -71,7 +83,7 @@ class RingFiles:
         left = memoryview(piece)
         try:
             while left:
-                left = left[self._file.write(left) :]
+                left = left[self._written(self._file, left) :]
         except OSError as error:
             with suppress(OSError):  # a device or a pipe cannot be cut
                 os.ftruncate(self._file.fileno(), self._bytes + _whole_blocks(piece, len(piece) - len(left)))
@@ -80,6 +92,16 @@ class RingFiles:
             text = f"writing {name} stopped: {error.strerror or error}; it holds what came before"
             raise WritingStoppedError(text) from error
         self._bytes += len(piece)
+
+    def _written(self, file: BinaryIO, piece: memoryview) -> int:
+        """How many bytes it took. OSError where nobody reads a pipe when the capture is to end."""
+        waited_s = 0.0
+        while (count := file.write(piece)) is None:  # a pipe, full
+            if waited_s > _PATIENCE_S:
+                raise OSError(errno.EAGAIN, "nobody reads it")
+            ready = select.select([], [file], [], _ASKED_EVERY_S)[1]
+            waited_s += _ASKED_EVERY_S if self._over() and not ready else 0
+        return count
 
     def close(self) -> None:
         """End the file that is being written."""
