@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from typing import Any
 
 from wirewitness.app.shared.local_files import ELSEWHERE, is_elsewhere
+
+MOST_NAMES = 100
+# What a text of TOML has of strings, comments, keys and the rest, each to its end or that of the text: nothing is read
+# twice. Names within each other, joined by dots, are the square of their number to tomllib.
+_NAME = r"""(?:"(?:[^"\\\n]|\\.)*+(?:"|$)|'[^'\n]*+(?:'|$)|[\w-]++)"""
+_DOT = r"[ \t]*+\.[ \t]*+"
+_TOKENS = re.compile(
+    rf"""
+    \"{{3}}(?s:[^\\]|\\.)*?(?:"{{3,5}}|\Z) | '{{3}}(?s:.)*?(?:'{{3,5}}|\Z) | \#.*
+    | (?P<deep>{_NAME}(?:{_DOT}{_NAME}){{{MOST_NAMES}}}) | {_NAME}(?:{_DOT}{_NAME})*+ | [^\w"'\#-]++
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
 
 
 class NoSuchText(ValueError):
@@ -33,6 +47,8 @@ def small_text(path: str, most_bytes: int) -> str:
 
 def toml_of(text: str) -> dict[str, Any]:
     """What a text of TOML says. Raises NoSuchText, also for what is nested too deeply or has numbers without end."""
+    if any(token["deep"] for token in _TOKENS.finditer(text)):
+        raise NoSuchText(f"a key of more than {MOST_NAMES} names within each other")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
