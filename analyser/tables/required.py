@@ -2,40 +2,52 @@
 
 In: a table's schema and a file. Out: the column that lacks values. What the file declares decides, not its statistics:
 a column that is `required` has no place for a null, statistics can say anything. Only columns that are not, as other
-programs write them, are read for it.
+programs write them, are read for it, by DuckDB: a text that a file has once for all its rows is one there, and memory
+has a limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wirewitness.analyser.base.storage.files import FilePath, for_parquet
+from wirewitness.analyser.base.storage.files import FilePath, absolute_name, for_parquet, let_reach
+from wirewitness.analyser.tables.queries import answer, literal, open_connection, quoted
+
+_MEMORY = "256MB"
 
 
-def lacking(schema: pa.Schema, path: FilePath | None) -> str | None:
+def lacking(schema: pa.Schema, path: FilePath | None, temporary: Path) -> str | None:
     """The first column of the file that lacks a value and must not by this schema, None where there is none.
 
-    A column that is not there at all is none of them. ValueError and OSError: it cannot be read; None: it is not there.
+    A column that is not there at all is none of them. path: None: it is not there. temporary: a folder. ValueError,
+    OSError and CaptureError: it cannot be read.
     """
     if path is None:
         raise FileNotFoundError("no such object")
     try:
-        return _lacking({field.name for field in schema if not field.nullable}, path)
+        optional = _optional({field.name for field in schema if not field.nullable}, path)
     except pa.ArrowException as error:  # not all of pyarrow's are ValueErrors
         raise ValueError(str(error)) from error
+    return _with_nulls(optional, absolute_name(str(path), resolved=True), temporary) if optional else None
 
 
-def _lacking(must: Collection[str], path: FilePath) -> str | None:
+def _with_nulls(columns: Collection[str], file: str, temporary: Path) -> str | None:
+    """The first of these columns that has a null."""
+    counts = ", ".join(f"count(*) - count({quoted(name)})" for name in columns)
+    reached = [file.rpartition("/")[0]]
+    with closing(open_connection(temporary, reached, _MEMORY, threads=1, statistics=False)) as connection:
+        let_reach(connection, reached)
+        nulls = answer(connection, f"SELECT {counts} FROM read_parquet({literal(file)}, hive_partitioning = false)")
+    return next((name for name, column in zip(columns, nulls, strict=True) if column[0].as_py()), None)
+
+
+def _optional(must: Collection[str], path: FilePath) -> list[str]:
+    """Those of these columns that have place for a null in the file."""
     with pq.ParquetFile(for_parquet(path)) as file:
         columns = (file.schema.column(number) for number in range(len(file.schema)))
-        optional = [str(one.path) for one in columns if one.max_definition_level and one.path in must]
-        if not optional:
-            return None
-        for batch in file.iter_batches(columns=optional):
-            for column in optional:
-                if batch.column(column).null_count:
-                    return column
-    return None
+        return [str(one.path) for one in columns if one.max_definition_level and one.path in must]

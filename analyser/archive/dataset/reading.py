@@ -191,7 +191,7 @@ class DatasetTables:
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
             self._check_file(part)
             try:
-                column = lacking(stored_schema(name), file_at(path))
+                column = lacking(stored_schema(name), file_at(path), Path(self._temporary.name))
             except (OSError, ValueError) as error:
                 raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
             if column is not None:
