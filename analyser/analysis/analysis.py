@@ -20,6 +20,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.parquet import parquet_options
 from wirewitness.analyser.tables.queries import (
     QueryError,
+    QueryTooLarge,
     UnreadableRows,
     answer,
     failures_told,
@@ -166,6 +167,8 @@ class Analysis:
             _warn_of_old_name(old)
         try:
             reader, first = self._begun(query)
+        except QueryTooLarge:
+            raise
         except QueryError as error:
             if not lacks_time_of_day(error):
                 raise QueryError(renamed_column(error, query) or str(error)) from error

@@ -46,6 +46,10 @@ class QueryError(ValueError):
     """A condition or query that DuckDB refuses; the text is one sentence for the user."""
 
 
+class QueryTooLarge(QueryError):
+    """A query, not wrong, that needs more memory or temporary files than it may take."""
+
+
 class UnreadableRows(CaptureError):
     """The files of a table are damaged, or gone since they were opened; the text is one line for people."""
 
@@ -170,6 +174,8 @@ def failed(error: duckdb.Error) -> Exception:
     """What to raise for an error of DuckDB: QueryError, or UnreadableRows where not the query is to blame."""
     import duckdb
 
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return QueryTooLarge(sentence(error))
     if isinstance(error, duckdb.IOException) or type(error) is duckdb.Error or _OF_A_FILE.search(str(error)):
         return UnreadableRows(f"rows cannot be read: {sentence(error)}")
     return QueryError(sentence(error))

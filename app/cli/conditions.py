@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.failure import CallerError, LimitError
 
 
 def check_condition(where: str | None, table: str) -> None:
@@ -31,6 +31,13 @@ def check_condition(where: str | None, table: str) -> None:
             if ")" not in where:  # the bracket is not the caller's, who left something out before it
                 message = message.replace('at or near ")"', "at its end")
             raise CallerError(*condition_error(message, table)) from None
+
+
+def query_limit(error: Exception, what: str) -> LimitError:
+    """What to raise where a query needs more than it may take. what: whose rows it asks for."""
+    from wirewitness.analyser.base.faults import told
+
+    return LimitError(told(error, what, "not all rows are written"))
 
 
 def condition_error(message: str, table: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirewitness.app.cli.conditions import query_limit
 from wirewitness.app.cli.output import check_output, result_sink
 from wirewitness.app.cli.results import write_blocks
 from wirewitness.app.shared.failure import CallerError, Status
@@ -53,13 +54,15 @@ def differ(
     """
     check_output(output, captures)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.analyser.tables.queries import QueryError
+    from wirewitness.analyser.tables.queries import QueryError, QueryTooLarge
     from wirewitness.reports.report.compare.distinguishing import TABLES, common_of
 
     import_pandas_later()
     with open_analysis(captures, list(TABLES), reading) as analysis:
         try:
             found = common_of(analysis, f"{where}\n", all_operations=all_operations)
+        except QueryTooLarge as error:
+            raise query_limit(error, "the comparison") from error
         except QueryError as error:
             raise CallerError(f"--where: {error}") from error
         _write(found, where, form, limit, output)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.app.cli.conditions import query_limit
 from wirewitness.app.cli.output import colour_wanted, result_sink, terminal_width, whole_file, width_limit
 from wirewitness.app.cli.rows import formatted
 from wirewitness.app.shared.failure import CallerError
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
-    """Write what a SELECT answers. CallerError when it cannot be computed."""
-    from wirewitness.analyser.tables.queries import QueryError
+    """Write what a SELECT answers. CallerError when it cannot be computed, LimitError where it needs too much."""
+    from wirewitness.analyser.tables.queries import QueryError, QueryTooLarge
 
     try:
         batches = _batches(analysis, sql)
@@ -33,6 +34,8 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
                 chain([first], batches), first.schema.names, form, None if output else width_limit()
             ):
                 write(piece)
+    except QueryTooLarge as error:
+        raise query_limit(error, "the query") from error
     except QueryError as error:
         raise CallerError(f"query: {error}") from error
 

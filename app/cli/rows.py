@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from wirewitness.app.cli.conditions import condition_error
+from wirewitness.app.cli.conditions import condition_error, query_limit
 from wirewitness.app.cli.output import result_sink, whole_file, width_limit
 from wirewitness.app.shared.failure import CallerError
 
@@ -65,8 +65,8 @@ def checked_form(form: str, output: str | None, *, raw: bool) -> str:
 
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
-    """Write the selected rows. CallerError when the condition cannot be computed."""
-    from wirewitness.analyser.tables.queries import QueryError
+    """Write the selected rows. CallerError when the condition cannot be computed, LimitError for too many rows."""
+    from wirewitness.analyser.tables.queries import QueryError, QueryTooLarge
 
     try:
         if form == "parquet" and output is not None:
@@ -78,6 +78,8 @@ def write_rows(analysis: Analysis, selection: Selection, form: str, output: str 
         with result_sink(output, text=form == "table") as write:
             for piece in _pieces(analysis, selection, form, None if output else width_limit()):
                 write(piece)
+    except QueryTooLarge as error:
+        raise query_limit(error, f"rows of {selection.table}") from error
     except QueryError as error:
         raise CallerError(*condition_error(str(error), selection.table)) from error
 

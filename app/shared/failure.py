@@ -45,6 +45,12 @@ class CallerError(click.ClickException):
             say(hint)
 
 
+class LimitError(CallerError):
+    """Not all could be answered within a limit, of which nobody made a mistake."""
+
+    exit_code = Status.SOME_INPUT_UNREAD
+
+
 def complain(text: str) -> None:
     """One message on standard error, named as Unix tools do."""
     say(f"wirewitness: {text}")
@@ -115,7 +121,7 @@ def _broken_off(error: Exception) -> bool:
 def _failed(error: Exception, *, debug: bool) -> int:
     if isinstance(error, CallerError):
         error.show()
-        return Status.USAGE
+        return error.exit_code
     if isinstance(error, click.ClickException):
         _show(error)
         return Status.USAGE

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.app.test_commands import invoke
 from tests.conftest import SAMPLES
+from tests.support.datasets import make_dataset
 from wirewitness.analyser.analysis import views
+from wirewitness.analyser.archive.dataset import reading
 from wirewitness.analyser.base.faults import LimitReached, counted, is_of_a_limit, of_limit, told
+from wirewitness.analyser.tables import queries
 from wirewitness.app.shared.failure import Status
 
 CAPTURE = SAMPLES / "kafka_stale_commit.pcapng"
@@ -44,3 +49,32 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
     fault = told(ValueError("x"), "rows of flows", "the rest of them is left out")
     assert not is_of_a_limit(fault)
     assert not is_of_a_limit(counted(fault, 2))
+
+
+MEMORY = "100kB"
+WITHIN = [
+    ("table", "messages", "--format", "jsonl"),
+    ("table", "messages", "--format", "parquet"),
+    ("query", "SELECT * FROM messages ORDER BY summary", "--format", "jsonl"),
+    ("query", "SELECT * FROM messages ORDER BY summary", "--format", "parquet"),
+    ("differ", "--where", "latency_ms > 1"),
+]
+
+
+@pytest.mark.parametrize("words", WITHIN, ids=" ".join)
+def test_what_rows_of_a_dataset_may_take(
+    words: tuple[str, ...], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no mistake of the condition, which may not even be there."""
+    monkeypatch.setattr(reading, "open_connection", partial(queries.open_connection, memory=MEMORY))
+    command, *rest = words
+    given = [command, *rest[:1], dataset, *rest[1:]] if command == "table" else [command, dataset, *rest]
+    result = invoke(*given, *(["--output", tmp_path / "rows"] if "parquet" in words else []))
+    assert (result.exit_code, len(result.stderr.splitlines())) == (Status.SOME_INPUT_UNREAD, 1), result.stderr
+    assert "a limit is reached, memory of a query, by " in result.stderr
+    assert not (tmp_path / "rows").exists()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_dataset(tmp_path_factory.mktemp("data") / "set", [CAPTURE])
