@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,10 +39,15 @@ def set_values(place: Path, table: str, column: str, value: object) -> None:
         pq.write_table(rows.set_column(at, rows.schema.field(at), values), path)
 
 
+def first_message(dataset: Path) -> dict[str, Any]:
+    """Its row."""
+    row: dict[str, Any] = json.loads(run("table", "messages", dataset, "--limit", "1", "--format", "jsonl").stdout)
+    return row
+
+
 def look_up(dataset: Path, place: Path, command: str) -> CompletedProcess[bytes]:
     """What a command says of the first message of a dataset, or of its flow, asked of a copy that was changed."""
-    done = run("table", "messages", dataset, "--limit", "1", "--format", "jsonl")
-    row = json.loads(done.stdout)
+    row = first_message(dataset)
     if command == "show":
         return run("show", place, row["message_id"])
     return run("extract", place, "--flow", row["flow_id"], "-o", place.parent / "out.pcapng")
@@ -76,3 +82,42 @@ def test_rows_of_a_capture_that_the_dataset_has_not(dataset: Path, place: Path, 
     assert done.returncode == 2
     assert done.stderr.decode().startswith("wirewitness: ")
     assert "a capture that is none of these: other\\x1b[31m.pcapng" in done.stderr.decode()
+
+
+FAR = 1 << 62
+WRONG: list[tuple[str, str, object, str]] = [
+    ("flows", "file", None, "a capture that is none of these: None"),
+    ("flows", "first_packet", FAR, "such a first_packet"),
+    ("messages", "packet_first", None, "such a packet_first"),
+    ("messages", "packet_last", None, "such a packet_last"),
+    ("messages", "packet_last", FAR, "such a packet_last"),
+    ("messages", "line", FAR, "such a line"),
+    ("messages", "length_bytes", -5, "such a length_bytes"),
+    ("messages", "length_bytes", FAR, "such a length_bytes"),
+    ("messages", "ts", (1 << 63) - 1, "such a ts_ns"),
+    ("messages", "ts", -FAR, "rows of messages cannot be read"),
+    ("flows", "ts_first", (1 << 63) - 1, "such a first_ns"),
+    ("exchanges", "response_message_id", "a", "response_message_id is none"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value", "told"), WRONG)
+def test_rows_that_no_capture_has(
+    dataset: Path, place: Path, table: str, column: str, value: object, told: str
+) -> None:
+    set_values(place, table, column, value)
+    done = look_up(dataset, place, "show")
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (2, 1), lines
+    assert told in lines[0]
+
+
+def test_an_end_that_no_flow_has(dataset: Path, place: Path) -> None:
+    set_values(place, "flows", "client_port", None)
+    assert look_up(dataset, place, "extract").returncode == 0
+
+
+def test_a_direction_that_no_message_has(dataset: Path, place: Path) -> None:
+    set_values(place, "messages", "direction", "a")
+    done = run("show", place, "--packet", str(first_message(dataset)["packet_last"]))
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr

@@ -6,14 +6,15 @@ In: something that answers SELECTs over flows, messages and exchanges. Out: a `M
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from wirewitness.analyser.analysis.evidence.index import flow_row
-from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
+from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId, parse_message_id
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.tables.queries import UnreadableRows, literal
-from wirewitness.dissectors.core.model import packet_of, split_packet
+from wirewitness.analyser.tables.queries import QueryError, UnreadableRows, literal
+from wirewitness.dissectors.core.model import PACKET_BITS, packet_of, split_packet
 
 _DIRECTIONS = ("client_to_server", "server_to_client")
 _FLOW_COLUMNS = (
@@ -25,6 +26,13 @@ _MESSAGE_COLUMNS = (
     "flow_id, file, packet_first, packet_last, line, epoch_ns(ts) AS ts_ns, direction, role, operation, version, "
     "stream_offset, message_id, length_bytes, complete, error"
 )
+# Somebody else may have written the rows. Numbers that cannot be lead to other files or take all memory.
+_MOST = {
+    **dict.fromkeys(("first_packet", "packet_first", "packet_last", "line"), 1 << PACKET_BITS),
+    **dict.fromkeys(("client_port", "server_port"), 1 << 16),
+    "length_bytes": 1 << 31,
+}
+_TIMES = ("first_ns", "last_ns", "ts_ns")  # null for those without an end
 # Clocks step, and answers come late.
 _MARGIN_NS = 3_600_000_000_000
 _MAX_NAME = 200
@@ -52,11 +60,11 @@ class CaptureTimes(NamedTuple):
 
 
 class TableRows:
-    """The tables as a `MessageSource`."""
+    """The tables as a `MessageSource`. Raises UnreadableRows for rows that no program of ours wrote."""
 
     def __init__(self, select: Select, files: Sequence[CaptureTimes]) -> None:
         """files: the captures by their numbers."""
-        self._select = select
+        self._unchecked = select
         self._files = files
         self._numbers = {file.name: number for number, file in enumerate(files)}
         self._lasting: dict[str, tuple[int, int]] = {}
@@ -93,7 +101,9 @@ class TableRows:
         own, other = ("request_message_id", "response_message_id")[:: -1 if row.direction else 1]
         chosen = f"{own} = {literal(row.message_id().text())} AND {other} IS NOT NULL"
         for found in self._select(other, "exchanges", chosen, self._life(row.flow)):
-            return parse_message_id(found[other]).offset
+            with suppress(UnknownId):
+                return parse_message_id(found[other]).offset
+            raise UnreadableRows(f"rows of exchanges cannot be read: {other} is none")
         return None
 
     def flow(self, flow_id: str) -> FlowRow | None:
@@ -110,10 +120,25 @@ class TableRows:
     def next_flow(self, flow: FlowRow) -> int | None:
         """The first packet of the next flow between the same ends."""
         ends = {"client": flow.client, "server": flow.server}
+        if None in (*flow.client, *flow.server):
+            return None
         same = [f"{side}_address = {literal(end[0])} AND {side}_port = {end[1]}" for side, end in ends.items()]
         same.append(f"coalesce(encapsulation, '') = {literal(flow.encapsulation)}")
         keys = [self._flow(row).key for row in self._select(_FLOW_COLUMNS, "flows", " AND ".join(same), ReadOptions())]
         return min((key for key in keys if key > flow.key), default=None)
+
+    def _select(self, columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
+        try:
+            rows = self._unchecked(columns, table, condition, when)
+        except QueryError as error:
+            raise UnreadableRows(f"rows of {table} cannot be read: {error}") from error
+        for row in rows:
+            wrong = next((name for name, value in row.items() if not _can_be(name, value)), None)
+            if wrong is None and row.get("line") is None:  # a line stands for packets
+                wrong = next((name for name in ("packet_first", "packet_last") if row.get(name, 1) is None), None)
+            if wrong is not None:
+                raise UnreadableRows(f"rows of {table} cannot be read: no capture has such a {wrong}")
+        return rows
 
     def _flow(self, row: Mapping[str, Any]) -> FlowRow:
         self._lasting[row["flow_id"]] = row["first_ns"], row["last_ns"]
@@ -167,6 +192,14 @@ class TableRows:
             row["complete"],
             row["error"],
         )
+
+
+def _can_be(name: str, value: Any) -> bool:
+    if name == "direction":
+        return value in _DIRECTIONS
+    if name in _TIMES:
+        return value is not None
+    return name not in _MOST or value is None or 0 <= value < _MOST[name]
 
 
 def _begins(flow: FlowRow, direction: int | None, offset: int) -> str:

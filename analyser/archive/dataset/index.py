@@ -25,7 +25,7 @@ from wirewitness.analyser.base.untrusted_files import is_no_file
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.packet_positions import Places
 from wirewitness.analyser.decoding.run.capture_rows import file_label
-from wirewitness.analyser.tables.queries import select
+from wirewitness.analyser.tables.queries import failures_told, select
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:
@@ -47,7 +47,8 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
 
     def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
         query = f"SELECT {columns} FROM {tables.narrowed(table, when)} WHERE {condition}"
-        rows: list[Mapping[str, Any]] = select(tables.con, query).to_arrow_table().to_pylist()
+        with failures_told():
+            rows: list[Mapping[str, Any]] = select(tables.con, query).to_arrow_table().to_pylist()
         return rows
 
     files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
