@@ -8,6 +8,7 @@ statistics.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,6 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.base.storage.files import absolute_name, file_at, let_reach
 from wirewitness.analyser.base.untrusted_files import is_no_file
-from wirewitness.analyser.base.words import count
 from wirewitness.analyser.decoding.rows.timeorder import FLOW, TIED
 from wirewitness.analyser.decoding.run.capture_rows import file_label
 from wirewitness.analyser.decoding.run.decoded import UnreadInput
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19
 # So many of a kind are told with each command; `expert_infos` and the manifest have all.
-_MOST_REMARKS = 100
+MOST_REMARKS = 100
 # Rows that are equal by the registered order are in that of their flows' first packets, then as they came.
 _ARRIVAL = f"{FLOW} NULLS FIRST, filename, file_row_number"
 _DECODED_BEFORE = "was decoded when the dataset was made"
@@ -95,7 +95,7 @@ class DatasetTables:
                 *_ignored(options),
                 *self._inputs_set_aside(),
                 *self._capture_remarks(),
-                *dataset.manifest.remarks,
+                *_first(dataset.manifest.remarks, len(dataset.manifest.remarks), "remarks on the dataset"),
                 *self._name_remarks(),
             ]
         except BaseException:
@@ -254,9 +254,8 @@ class DatasetTables:
 
     def _inputs_set_aside(self) -> Iterator[str]:
         aside = [one for one in self._dataset.manifest.inputs if one.status == "set_aside"]
-        yield from (f"{file_label(one.path)} was set aside: {one.reason}" for one in aside[:_MOST_REMARKS])
-        if len(aside) > _MOST_REMARKS:
-            yield f"{count(len(aside) - _MOST_REMARKS, 'more capture')} set aside"
+        lines = (f"{file_label(one.path)} was set aside: {one.reason}" for one in aside)
+        return _first(lines, len(aside), "inputs were set aside")
 
     def _capture_remarks(self) -> Iterator[str]:
         """What was remarked on the captures themselves: rows of `expert_infos` without a time and a flow."""
@@ -264,15 +263,19 @@ class DatasetTables:
         if not parts:
             return
         self._check("expert_infos", parts)
-        rows = select(
-            self.con,
-            f"SELECT file, text, count(*) OVER () AS every FROM {self._files('expert_infos', parts)} "
-            "WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL "
-            f"ORDER BY {self._order('captures')}, filename, file_row_number LIMIT {_MOST_REMARKS}",
-        ).fetchall()
-        yield from (f"{file}: {text}" for file, text, _ in rows)
-        if rows and rows[0][2] > len(rows):
-            yield f"{count(rows[0][2] - len(rows), 'more remark')} on captures"
+        source = f"{self._files('expert_infos', parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL"
+        order = f"{self._order('captures')}, filename, file_row_number"
+        rows = select(self.con, f"SELECT file, text FROM {source} ORDER BY {order} LIMIT {MOST_REMARKS}").fetchall()
+        ((found,),) = select(self.con, f"SELECT count(*) FROM {source}").fetchall()
+        where = "remarks on captures: expert_infos without ts and flow_id"
+        yield from _first((f"{file}: {text}" for file, text in rows), found, where)
+
+
+def _first(lines: Iterable[str], found: int, what: str) -> Iterator[str]:
+    """The first lines of so many that were found, and one that counts the rest."""
+    yield from islice(lines, MOST_REMARKS)
+    if found > MOST_REMARKS:
+        yield f"{found - MOST_REMARKS:,} more {what}"
 
 
 def chosen_parts(table: str, parts: Sequence[Part], options: ReadOptions) -> list[Part]:
