@@ -13,10 +13,10 @@ How it decides
     version (dissectors/mongo/driver_versions.py). It is higher, and the application sent no command to this server
     besides hello: at least 2 hellos (hellos_least). A warning.
     turned away: at least 3 connections (connections_least) of a driver that names itself, with hellos only, one each
-    for the most part, none of which waits for news, closed by the client. The application sent nothing else to any
-    server, and nothing shows that its driver took one: a hello in a session or the end of sessions, as of a probe that
-    asks by hello, or a hello again on the same connection, as of a driver that watches. A warning where another
-    application works at this server meanwhile, else info. Hosts that cannot be reached are told by MON117.
+    for the most part, none of which waits for news, closed by the client, with no byte missing. The application sent
+    nothing else to any server, and nothing shows that its driver took one: a hello in a session or the end of sessions,
+    as of a probe that asks by hello, or a hello again on the same connection, as of a driver that watches. A warning
+    where another application works at this server meanwhile, else info. MON117 tells hosts that cannot be reached.
 
 False alarms
     A program that makes a client object, looks whether it knows a server, and sends nothing. A build of a driver that
@@ -58,7 +58,9 @@ from wirewitness.dissectors.mongo.driver_versions import oldest_wire_version, se
 
 def detect(frames: Frames, *, hellos_least: int = 2, connections_least: int = 3) -> Iterator[Finding]:
     """At most one finding for each application and server."""
-    closed = {flow["flow_id"] for flow in rows_of(frames["flows"]) if flow["closed_by"] == "client"}
+    flows = rows_of(frames["flows"])
+    # A command may be in what is missing.
+    closed = {flow["flow_id"] for flow in flows if flow["closed_by"] == "client" and not flow["gap_bytes"]}
     rows = rows_of(frames["mongo_commands"])
     works = {(client_of(row), server_text(row)) for row in rows if row["command"] not in (*HELLO_NAMES, *_GOODBYE)}
     took = {who for who, _ in works} | {client_of(row) for row in rows if _took_a_server(row)}
@@ -174,7 +176,7 @@ RULE = Rule(
             *COMMAND_COLUMNS, "awaitable", "lsid", "max_wire_version", "set_name", "server_role",
             "advertised_hosts",
         ),
-        "flows": ("flow_id", "closed_by"),
+        "flows": ("flow_id", "closed_by", "gap_bytes"),
     },
     # The application may work at another member of the set.
     partition_by=(),

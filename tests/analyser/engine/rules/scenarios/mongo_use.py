@@ -137,11 +137,12 @@ def old_server(count: int, wire: int = 5, **more: Any) -> list[Row]:
     return [hello(1 + 10 * n, max_wire_version=wire, server_role="standalone", **more) for n in range(count)]
 
 
-def says_hello_only(count: int, age_s: float = 3, **more: Any) -> dict[str, list[Row]]:
-    """Connections with a hello each, which the client closes."""
+def says_hello_only(count: int, age_s: float = 3, gap_bytes: int = 0, **more: Any) -> dict[str, list[Row]]:
+    """Connections with a hello each, which the client closes. gap_bytes: what each of them lacks."""
     rows = [hello(1 + 5 * n, flow=f"h{n}", **{"max_wire_version": 21, **more}) for n in range(count)]
     ends = [5 * n + 1 + age_s for n in range(count)]
-    flows = [flow_row(f"h{n}", end, 1 + 5 * n, closed_by="client") for n, end in enumerate(ends)]
+    own = {"closed_by": "client", "gap_bytes": gap_bytes}
+    flows = [flow_row(f"h{n}", end, 1 + 5 * n, **own) for n, end in enumerate(ends)]
     return {"mongo_commands": rows, "flows": flows}
 
 
@@ -448,6 +449,7 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON127", "a driver that takes it", **alone(*old_server(4, 9, driver_version="4.6.0"))),
     silent("MON127", "three, and a command", **with_commands(says_hello_only(3), command(9, flow="h2"))),
     silent("MON127", "two connections", **says_hello_only(2)),
+    silent("MON127", "a command may be missing", **says_hello_only(4, gap_bytes=154)),
     silent("MON127", "a probe that asks by hello", **says_hello_only(9, lsid="s1")),
     silent("MON127", "a probe that ends its session", **with_commands(
         says_hello_only(9), command(8, "endSessions", flow="h1"), command(2, flow="w", app_name="stock"))),
