@@ -47,6 +47,9 @@ STATE = Rows(4096 * _MIB, 100_000_000, 8192 * _MIB)
 STATE_VALUES, STATE_VALUES_SLACK, BYTES_OF_VALUE = 400_000_000, 4_000_000, 2
 # Rows of a checkpoint of a table's log, a file of the table each: delta-rs writes 76 bytes for one, packed some 15.
 CHECKPOINT_SLACK, BYTES_OF_FILE = 50_000, 8
+# Rows of tables that a report has as a whole, in objects: a capture takes 1.4 kB there, a finding 14 kB.
+WHOLE = ("captures", "findings")
+WHOLE_SLACK, BYTES_OF_WHOLE = 10_000, 8
 # What hours come down to, which DuckDB reads within its own memory.
 SUMMARY_ROWS = 1_000_000_000
 
@@ -59,6 +62,11 @@ def state_values(size: int) -> int:
 def checkpoint_rows(size: int) -> int:
     """How many rows a checkpoint of so many bytes may have."""
     return CHECKPOINT_SLACK + size // BYTES_OF_FILE
+
+
+def whole_rows(size: int) -> int:
+    """How many rows a table of WHOLE may have whose files have so many bytes."""
+    return WHOLE_SLACK + size // BYTES_OF_WHOLE
 
 
 def json_at(path: FolderPath, most: Text) -> Any:

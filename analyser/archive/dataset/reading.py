@@ -26,6 +26,7 @@ from wirewitness.analyser.analysis.workloads_in_sql import (
     spans_of,
     with_names,
 )
+from wirewitness.analyser.archive.dataset.bounds import WHOLE, whole_rows
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column
@@ -197,6 +198,16 @@ class DatasetTables:
             if column is not None:
                 raise DatasetError(f"{path} is damaged ({column} lacks values); {REBUILD}")
             self._checked.add(part.path)
+        if unknown and name in WHOLE:
+            self._check_rows(name)
+
+    def _check_rows(self, name: str) -> None:
+        files = literal([absolute_name(path, resolved=True) for path in self._dataset.paths(self._dataset.parts(name))])
+        query = f"SELECT sum(num_rows)::BIGINT, sum(file_size_bytes)::BIGINT FROM parquet_file_metadata({files})"
+        ((rows, size),) = select(self.con, query).fetchall()
+        if rows > whole_rows(size):
+            told = f"has {rows:,} rows, more than {whole_rows(size):,}"
+            raise DatasetError(f"{self._dataset.root / name} is damaged (it {told}); {REBUILD}")
 
     def _check_columns(self, name: str, parts: Sequence[Part]) -> None:
         if not parts or parts[0].path in self._first:

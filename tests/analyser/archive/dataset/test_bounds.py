@@ -280,3 +280,5 @@ def test_the_page_of_limits_has_these_numbers() -> None:
     assert rows["`_delta_log/*.checkpoint.parquet`"] == (
         f"{bounds.CHECKPOINT_SLACK:,} rows and one more for {bounds.BYTES_OF_FILE} bytes; not asked of those in a store"
     )
+    whole = f"{bounds.WHOLE_SLACK:,} rows each and one more for {bounds.BYTES_OF_WHOLE} bytes of their parts"
+    assert rows[", ".join(f"`{name}`" for name in bounds.WHOLE)] == whole
