@@ -80,6 +80,11 @@ def told(error: Exception, what: str, rest: str) -> str:
     return sentence(caught(error), what, rest) if why is None else f"{_LIMIT}, {why}, by {what}: {rest}"
 
 
+def reaches_a_limit(error: Exception) -> bool:
+    """Is it a limit, of this program or of its disk, and no fault?"""
+    return _limit(error) is not None
+
+
 def is_of_a_limit(text: str) -> bool:
     """Does this sentence, of `told`, `of_limit` or `counted`, tell a limit that was reached, not a fault of our own?"""
     return _OF_A_LIMIT.match(text) is not None

@@ -33,11 +33,11 @@ def check_condition(where: str | None, table: str) -> None:
             raise CallerError(*condition_error(message, table)) from None
 
 
-def query_limit(error: Exception, what: str) -> LimitError:
-    """What to raise where a query needs more than it may take. what: whose rows it asks for."""
+def query_limit(error: Exception, what: str, rest: str = "not all rows are written") -> LimitError:
+    """What to raise where a query needs more than it may take. what: whose rows it asks for. rest: what comes of it."""
     from wirewitness.analyser.base.faults import told
 
-    return LimitError(told(error, what, "not all rows are written"))
+    return LimitError(told(error, what, rest))
 
 
 def condition_error(message: str, table: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirewitness.app.cli.conditions import query_limit
 from wirewitness.app.cli.output import check_output, colour_wanted, listing, result_sink, terminal_width, write_text
 from wirewitness.app.shared.failure import CallerError, Status
 from wirewitness.app.shared.options import output_option, reading_options
@@ -89,6 +90,7 @@ def expect(
     """
     check_output(output, captures)
     check_output(junit, captures, "--junit")
+    from wirewitness.analyser.tables.queries import QueryTooLarge
     from wirewitness.app.expect.errors import RulesError
 
     try:
@@ -96,6 +98,8 @@ def expect(
         outcomes, doubts, status = _outcomes(captures, expectations, reading)
     except RulesError as error:
         raise CallerError(str(error), *error.hints) from error
+    except QueryTooLarge as error:
+        raise query_limit(error, "an expectation", "nothing is checked") from error
     _write(outcomes, doubts, form, output, junit, strict=strict)
     from wirewitness.app.expect.outcomes import failed
 

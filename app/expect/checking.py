@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.analyser.base.words import count, names_text
-from wirewitness.analyser.tables.queries import QueryError, name_list, quoted
+from wirewitness.analyser.tables.queries import QueryError, QueryTooLarge, name_list, quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.evidence import Found, evidence_of, rows_of
@@ -78,7 +78,7 @@ def tables_of(expectations: Iterable[Expectation]) -> tuple[str, ...]:
 
 
 def check_all(analysis: Analysis, expectations: Sequence[Expectation]) -> list[Outcome]:
-    """The outcome of each. RulesError for a query that cannot be computed."""
+    """The outcome of each. RulesError for a query that cannot be computed, QueryTooLarge for one of too many rows."""
     found = cache(lambda: findings(analysis))
     return [_checked(analysis, one, found) for one in expectations]
 
@@ -99,6 +99,8 @@ def _checked(analysis: Analysis, one: Expectation, found: Callable[[], list[Find
         else:
             outcome = _CHECKS[type(one)](analysis, one)
         return replace(outcome, warnings=_left_out(analysis, one))
+    except QueryTooLarge:
+        raise
     except QueryError as error:
         raise RulesError(f"{one.source}: {one.name!r} cannot be computed: {error}") from error
 

@@ -125,6 +125,11 @@ def _failed(error: Exception, *, debug: bool) -> int:
     if isinstance(error, click.ClickException):
         _show(error)
         return Status.USAGE
+    from wirewitness.analyser.base.faults import reaches_a_limit, told
+
+    if reaches_a_limit(error):
+        complain(told(error, "this command", "it could not end"))
+        return Status.SOME_INPUT_UNREAD
     return _own_fault(error, debug=debug)  # the last resort: our own fault is a line and a status, not a traceback
 
 

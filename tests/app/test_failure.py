@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 
 import click
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -32,6 +34,8 @@ def end(how: str, debug: bool) -> Status | None:
         "interrupt": KeyboardInterrupt(),
         "duckdb": RuntimeError("Query interrupted"),
         "file": click.FileError("x", "gone"),
+        "disk": OSError(errno.ENOSPC, "No space left on device"),
+        "memory": duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 16.0 KiB"),
     }
     if how in endings:
         raise endings[how]
@@ -53,6 +57,8 @@ def ended(*arguments: str) -> Result:
     [
         ("well", 0),
         ("unread", 3),
+        ("disk", 3),
+        ("memory", 3),
         ("fault", 70),
         ("caller", 2),
         ("usage", 2),

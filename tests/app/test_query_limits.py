@@ -58,6 +58,7 @@ WITHIN = [
     ("query", "SELECT * FROM messages ORDER BY summary", "--format", "jsonl"),
     ("query", "SELECT * FROM messages ORDER BY summary", "--format", "parquet"),
     ("differ", "--where", "latency_ms > 1"),
+    ("expect", "kafka-consumer"),
 ]
 
 
@@ -68,7 +69,7 @@ def test_what_rows_of_a_dataset_may_take(
     """It is no mistake of the condition, which may not even be there."""
     monkeypatch.setattr(reading, "open_connection", partial(queries.open_connection, memory=MEMORY))
     command, *rest = words
-    given = [command, *rest[:1], dataset, *rest[1:]] if command == "table" else [command, dataset, *rest]
+    given = [command, dataset, *rest] if command in ("query", "differ") else [command, *rest[:1], dataset, *rest[1:]]
     result = invoke(*given, *(["--output", tmp_path / "rows"] if "parquet" in words else []))
     assert (result.exit_code, len(result.stderr.splitlines())) == (Status.SOME_INPUT_UNREAD, 1), result.stderr
     assert "a limit is reached, memory of a query, by " in result.stderr

@@ -25,7 +25,7 @@ from wirewitness.analyser.base.untrusted_files import is_no_file
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.packet_positions import Places
 from wirewitness.analyser.decoding.run.capture_rows import file_label
-from wirewitness.analyser.tables.queries import failures_told, select
+from wirewitness.analyser.tables.queries import answer
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:
@@ -45,14 +45,13 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     ]
     tables = DatasetTables(dataset, ("flows", "messages", "exchanges"), ReadOptions())
 
-    def answer(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
+    def chosen(columns: str, table: str, condition: str, when: ReadOptions) -> Sequence[Mapping[str, Any]]:
         query = f"SELECT {columns} FROM {tables.narrowed(table, when)} WHERE {condition}"
-        with failures_told():
-            rows: list[Mapping[str, Any]] = select(tables.con, query).to_arrow_table().to_pylist()
+        rows: list[Mapping[str, Any]] = answer(tables.con, query).to_pylist()
         return rows
 
     files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
-    rows = TableRows(answer, files)
+    rows = TableRows(chosen, files)
     return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close, keylogs)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -42,13 +42,13 @@ from wirewitness.analyser.decoding.run.decoded import UnreadInput
 from wirewitness.analyser.tables.owners import SIDES
 from wirewitness.analyser.tables.queries import (
     UnreadableRows,
+    answer,
     failed,
     literal,
     name_list,
     open_connection,
     other_column,
     quoted,
-    select,
 )
 from wirewitness.analyser.tables.required import lacking
 from wirewitness.analyser.tables.selection import time_columns
@@ -151,7 +151,7 @@ class DatasetTables:
         names = [name for name in NEEDED if name in self._dataset.tables()]
         for name in names:
             self._make(name)
-        rows = select(self.con, f"{self._rows('findings', parts)} ORDER BY {self._order('findings')}").to_arrow_table()
+        rows = answer(self.con, f"{self._rows('findings', parts)} ORDER BY {self._order('findings')}")
         found = rows.cast(arrow_schema("findings"))
         self.con.register("findings", named_findings(self.con, found, names) if "flows" in names else found)
 
@@ -204,7 +204,7 @@ class DatasetTables:
     def _check_rows(self, name: str) -> None:
         files = literal([absolute_name(path, resolved=True) for path in self._dataset.paths(self._dataset.parts(name))])
         query = f"SELECT sum(num_rows)::BIGINT, sum(file_size_bytes)::BIGINT FROM parquet_file_metadata({files})"
-        ((rows, size),) = select(self.con, query).fetchall()
+        ((rows, size),) = self._answer(query)
         if rows > whole_rows(size):
             told = f"has {rows:,} rows, more than {whole_rows(size):,}"
             raise DatasetError(f"{self._dataset.root / name} is damaged (it {told}); {REBUILD}")
@@ -222,6 +222,9 @@ class DatasetTables:
         path = self._dataset.root / part.path
         if isinstance(path, Path) and is_no_file(path):
             raise DatasetError(f"{path} is damaged (it is no file); {REBUILD}")
+
+    def _answer(self, query: str) -> list[tuple[Any, ...]]:
+        return [*zip(*(column.to_pylist() for column in answer(self.con, query).columns), strict=True)]
 
     def _rows(self, name: str, parts: Sequence[Part]) -> str:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(name, parts)}"
@@ -245,7 +248,7 @@ class DatasetTables:
         paths = [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)]
         sides = (f"SELECT {side}_address AS address, ts_first FROM {stored_rows('flows', paths)}" for side in SIDES)
         query = "SELECT address, epoch_ns(min(ts_first)), epoch_ns(max(ts_first)) FROM ({}) WHERE address IS NOT NULL "
-        found = select(self.con, query.format(" UNION ALL ".join(sides)) + "GROUP BY address").fetchall()
+        found = self._answer(query.format(" UNION ALL ".join(sides)) + "GROUP BY address")
         use = Use()
         for address, one, verdict in spans_of(found, self._address_names):
             use.add(address, verdict, one)
@@ -276,8 +279,8 @@ class DatasetTables:
         self._check("expert_infos", parts)
         source = f"{self._files('expert_infos', parts)} WHERE ts IS NULL AND flow_id IS NULL AND file IS NOT NULL"
         order = f"{self._order('captures')}, filename, file_row_number"
-        rows = select(self.con, f"SELECT file, text FROM {source} ORDER BY {order} LIMIT {MOST_REMARKS}").fetchall()
-        ((found,),) = select(self.con, f"SELECT count(*) FROM {source}").fetchall()
+        rows = self._answer(f"SELECT file, text FROM {source} ORDER BY {order} LIMIT {MOST_REMARKS}")
+        ((found,),) = self._answer(f"SELECT count(*) FROM {source}")
         where = "remarks on captures: expert_infos without ts and flow_id"
         yield from _first((f"{file}: {text}" for file, text in rows), found, where)
 
