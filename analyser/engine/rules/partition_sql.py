@@ -106,13 +106,9 @@ def _suspects_by_row(rules: Mapping[int, Rule], table: str, buckets: Sequence[in
     """The keys of rows of a table by which rules suspect, with their bits. rules: by the numbers of their bits."""
     readers = [*rules.values()]
     wanted = conditions(readers, table)
-    flags = [f"({condition}) AS {quoted(name)}" for condition, name in wanted.items() if name]
-    where = "" if "true" in wanted else f" WHERE {' OR '.join(f'({condition})' for condition in wanted)}"
     words = {*re.findall(r"\w+", " ".join(rule.suspects_sql for rule in readers))}
     own = dict.fromkeys(column for rule in readers for column in _times_in_ns(rule, table, words))
-    rows = _in_buckets(
-        readers[0], f"SELECT {', '.join([*_keys(readers[0], table), *own, *flags])} FROM {table}{where}", buckets
-    )
+    rows = _in_buckets(readers[0], _rows_wanted(wanted, table, [*_keys(readers[0], table), *own]), buckets)
     bits = " | ".join(
         f"CASE WHEN {' AND '.join(_met_by(rule, wanted[rule.rows.get(table, 'true')]))} THEN {1 << number} ELSE 0 END"
         for number, rule in rules.items()
@@ -171,10 +167,8 @@ def rows_sql(
     readers = [rule for rule in rules.values() if table in rule.reads]
     wanted, keys = conditions(readers, table), readers[0].partition_by
     own = dict.fromkeys(quoted(column) for rule in readers for column in rule.own_columns(table))
-    flags = [f"coalesce({condition}, false) AS {quoted(name)}" for condition, name in wanted.items() if name]
-    where = "" if "true" in wanted else f" WHERE {' OR '.join(f'({condition})' for condition in wanted)}"
-    place = f"row_number() OVER () AS {quoted(_ROW)}"
-    rows = f"SELECT {', '.join([*_keys(readers[0], table), *own, *flags, place])} FROM {table}{where}"
+    chosen = _rows_wanted(wanted, table, [*_keys(readers[0], table), *own])
+    rows = f"SELECT *, row_number() OVER () AS {quoted(_ROW)} FROM ({chosen})"
     everywhere = sum(1 << number for number in always)
     bits, joined = f"{everywhere}::BIGINT AS {quoted(SUSPECTED)}", ""
     if suspects is not None:
@@ -189,6 +183,18 @@ def rows_sql(
     order = [*keys, *(c for c in TABLES[table].order if c not in keys and quoted(c) in own), _ROW]
     by = ", ".join(f"r.{quoted(column)} NULLS FIRST" for column in order)
     return f"SELECT r.*, {bits} FROM ({_in_buckets(readers[0], rows, buckets)}) AS r{joined} ORDER BY {by}"
+
+
+def _rows_wanted(wanted: Mapping[str, str], table: str, columns: Iterable[str]) -> str:
+    """The rows of a table that are wanted by any, with the columns of `conditions`. Each condition stands there once:
+    those that ask other tables cost as much as they are written."""
+    flags = [f"coalesce({condition}, false) AS {quoted(name)}" for condition, name in wanted.items() if name]
+    selected = ", ".join([*columns, *flags])
+    if "true" in wanted:
+        return f"SELECT {selected} FROM {table}"
+    if not flags:
+        return f"SELECT {selected} FROM {table} WHERE {' OR '.join(wanted)}"
+    return f"FROM (SELECT {selected} FROM {table}) WHERE {' OR '.join(quoted(name) for name in wanted.values())}"
 
 
 def _of_row(name: str) -> str:
