@@ -5,7 +5,7 @@ In: Arrow columns. Out: of any run of rows plain values, arrays of numbers, or t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any, NamedTuple
@@ -100,9 +100,9 @@ class HeldColumn:
         """Texts as codes."""
         return encoded(self.array(start, end))
 
-    def take(self, rows: Integers | None) -> HeldColumn:
-        """These rows, None for all; what is made of them goes with what is returned."""
-        return HeldColumn(self._array) if rows is None else _TakenColumn(self, rows)
+    def take(self, rows: Integers) -> HeldColumn:
+        """These rows; what is made of them goes with what is returned."""
+        return _TakenColumn(self, rows)
 
     @cached_property
     def _values(self) -> list[Any]:
@@ -143,21 +143,29 @@ Held = Mapping[str, HeldColumn]
 
 
 class TakenRows(Held):
-    """Some rows of what is held, each column taken when it is asked for. rows: None for all, which are not copied.
-    names: of columns -> where they are held."""
+    """Some rows of what is held, each column taken when it is asked for. names: of the columns."""
 
-    def __init__(self, held: Held, rows: Integers | None, names: Mapping[str, str]) -> None:
+    def __init__(self, held: Held, rows: Integers, names: Sequence[str]) -> None:
         self._held, self._rows, self._names = held, rows, names
         self._taken: dict[str, HeldColumn] = {}
 
     def some(self, rows: Integers) -> TakenRows:
         """Those of these rows with these numbers, taken from where all are held: nothing is copied twice."""
-        return TakenRows(self._held, rows if self._rows is None else self._rows[rows], self._names)
+        return TakenRows(self._held, self._rows[rows], self._names)
+
+    def plain(self) -> dict[str, list[Any]]:
+        """All columns as plain values. To make a column of each takes three times as long where rows are few."""
+        rows = self._rows.tolist()
+        found = {}
+        for name in self._names:
+            every = self._held[name].values_for(len(rows))
+            found[name] = self[name].values(0, len(rows)) if every is None else [*map(every.__getitem__, rows)]
+        return found
 
     def __getitem__(self, name: str) -> HeldColumn:
         """A column of these rows."""
         if name not in self._taken:
-            self._taken[name] = self._held[self._names[name]].take(self._rows)
+            self._taken[name] = self._held[name].take(self._rows)
         return self._taken[name]
 
     def __iter__(self) -> Iterator[str]:

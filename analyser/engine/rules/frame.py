@@ -112,6 +112,8 @@ class Frame:
         """All columns as plain Python values, by name."""
         if len(self._spans) == 1:
             held, start, end = self._spans[0]
+            if isinstance(held, TakenRows):
+                return held.plain()
             return {name: held[name].values(start, end) for name in self.schema.names}
         return {name: self[name].values() for name in self.schema.names}
 
@@ -121,8 +123,7 @@ class Frame:
         if len(self._spans) == 1:
             held, start, _ = self._spans[0]
             rows = numbers + start
-            own = {name: name for name in self.schema.names}
-            taken = held.some(rows) if isinstance(held, TakenRows) else TakenRows(held, rows, own)
+            taken = held.some(rows) if isinstance(held, TakenRows) else TakenRows(held, rows, self.schema.names)
             return Frame(self.schema, [Span(taken, 0, len(numbers))])
         # A column of many batches is never put together for the sake of some rows.
         starts = np.cumsum([0, *map(len, self._spans)])
