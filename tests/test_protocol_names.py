@@ -63,7 +63,6 @@ ABOUT_SOME = {
     "analyser/network/rules/tls/settings.py": "kafka mongo mqtt",
     "analyser/network/rules/tls/tls106_wrong_port.py": "kafka",
     "analyser/network/rules/tls/tls_flows.py": "kafka",
-    "dissectors/core/closed.py": "kafka mongo mqtt",
     "dissectors/core/secret_forms.py": "mongo",
     "analyser/tables/renamed.py": "kafka mqtt",
     "analyser/tables/selection.py": "kafka",

@@ -5,7 +5,8 @@ put tokens into properties, and a text that says why somebody was refused may re
 from ordinary words. Texts that programs are known to use are shown; those of the list are of brokers and clients
 themselves, and have no room for anything else.
 Sources: SaslServerAuthenticator, PlainServerCallbackHandler and ConsumerCoordinator of Kafka 4.3; KIP-800 (reasons);
-consumer_group.go of franz-go; AuthenticationFailed of MongoDB; MQTT 5.0, 2.4.
+consumer_group.go of franz-go; AuthenticationFailed of MongoDB;
+MQTT 5.0, 2.4.
 """
 
 from __future__ import annotations
