@@ -203,7 +203,8 @@ class MqttDecoder:
         """Does the server speak something else? Told once; nothing of it is decoded."""
         if self._connection.messages[SERVER_TO_CLIENT]:
             return False
-        if frame.stream_offset == 0 and self._connection.whole and self._speaks is None:
+        is_first = self._connection.whole or self._requests.connect is not None
+        if frame.stream_offset == 0 and is_first and self._speaks is None:
             head = frame.data[frame.start : frame.start + _HEADER_BYTES]
             self._speaks = next((name for begin, name in _FOREIGN.items() if head.startswith(begin)), None)
             if self._speaks is not None:

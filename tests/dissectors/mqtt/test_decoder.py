@@ -62,9 +62,13 @@ def test_connect_and_connack_are_an_exchange() -> None:
 _PAGE = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 200\r\n\r\n" + 5 * b"<html><body>no</body></html>" + b"\x80" * 60
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize(("answer", "name"), [(_PAGE, "HTTP"), (b"\x15\x03\x03\0\x02\x02\x0a", "TLS")])
-def test_a_server_that_speaks_something_else_is_told_once_and_not_decoded(answer: bytes, name: str) -> None:
-    wire = Wire().client(connect(4, "sensor"))
+def test_a_server_that_speaks_something_else_is_told_once_and_not_decoded(
+    answer: bytes, name: str, whole: bool
+) -> None:
+    """Its answer to CONNECT is the beginning of its stream, whatever was captured before."""
+    wire = Wire(whole=whole).client(connect(4, "sensor"))
     for at in range(0, len(answer), 40):
         wire.server(answer[at : at + 40])
     wire.client(publish("a", b"x", 1, 7)).finish()
@@ -81,8 +85,9 @@ def test_a_bridge_says_so_in_the_level(level: bytes, bridge: bool) -> None:
     assert wire.only("mqtt_connections", "protocol_level", "version", "bridge") == (4, "3.1.1", bridge)
 
 
-def test_what_looks_like_http_later_in_a_stream_is_decoded_as_before() -> None:
-    wire = opened().server(_PAGE).finish()
+@pytest.mark.parametrize("wire", [opened(), Wire(whole=False)])
+def test_what_looks_like_http_later_in_a_stream_is_decoded_as_before(wire: Wire) -> None:
+    wire.server(_PAGE).finish()
     assert "other_protocol" not in {code for (code,) in wire.rows("expert_infos", "code")}
 
 
