@@ -31,7 +31,9 @@ def topic_names(told: pa.Table) -> dict[str, str]:
 
 def views(con: duckdb.DuckDBPyConnection) -> set[str]:
     """Names of all views and tables of the connection."""
-    rows = con.execute("SELECT view_name FROM duckdb_views() UNION SELECT table_name FROM duckdb_tables()").fetchall()
+    rows = con.execute(
+        "SELECT view_name FROM duckdb_views() UNION ALL SELECT table_name FROM duckdb_tables()"
+    ).fetchall()
     return {str(name) for (name,) in rows}
 
 
