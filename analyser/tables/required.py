@@ -8,9 +8,9 @@ has a limit.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import closing
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,14 +18,24 @@ import pyarrow.parquet as pq
 from wirewitness.analyser.base.storage.files import FilePath, absolute_name, for_parquet, let_reach
 from wirewitness.analyser.tables.queries import answer, literal, open_connection, quoted
 
+if TYPE_CHECKING:
+    import duckdb
+
 _MEMORY = "256MB"
 
 
-def lacking(schema: pa.Schema, path: FilePath | None, temporary: Path) -> str | None:
+def counting(temporary: Path, readable: Sequence[str]) -> duckdb.DuckDBPyConnection:
+    """A connection that `lacking` may ask about files below these places. temporary: a folder."""
+    connection = open_connection(temporary, readable, _MEMORY, threads=1, statistics=False)
+    let_reach(connection, readable)
+    return connection
+
+
+def lacking(schema: pa.Schema, path: FilePath | None, connect: Callable[[], duckdb.DuckDBPyConnection]) -> str | None:
     """The first column of the file that lacks a value and must not by this schema, None where there is none.
 
-    A column that is not there at all is none of them. path: None: it is not there. temporary: a folder. ValueError,
-    OSError and CaptureError: it cannot be read.
+    A column that is not there at all is none of them. path: None: it is not there. connect: gives a connection of
+    `counting`; most files need none. ValueError, OSError and CaptureError: it cannot be read.
     """
     if path is None:
         raise FileNotFoundError("no such object")
@@ -33,17 +43,12 @@ def lacking(schema: pa.Schema, path: FilePath | None, temporary: Path) -> str | 
         optional = _optional({field.name for field in schema if not field.nullable}, path)
     except pa.ArrowException as error:  # not all of pyarrow's are ValueErrors
         raise ValueError(str(error)) from error
-    return _with_nulls(optional, absolute_name(str(path), resolved=True), temporary) if optional else None
-
-
-def _with_nulls(columns: Collection[str], file: str, temporary: Path) -> str | None:
-    """The first of these columns that has a null."""
-    counts = ", ".join(f"count(*) - count({quoted(name)})" for name in columns)
-    reached = [file.rpartition("/")[0]]
-    with closing(open_connection(temporary, reached, _MEMORY, threads=1, statistics=False)) as connection:
-        let_reach(connection, reached)
-        nulls = answer(connection, f"SELECT {counts} FROM read_parquet({literal(file)}, hive_partitioning = false)")
-    return next((name for name, column in zip(columns, nulls, strict=True) if column[0].as_py()), None)
+    if not optional:
+        return None
+    counts = ", ".join(f"count(*) - count({quoted(name)})" for name in optional)
+    file = literal(absolute_name(str(path), resolved=True))
+    nulls = answer(connect(), f"SELECT {counts} FROM read_parquet({file}, hive_partitioning = false)")
+    return next((name for name, column in zip(optional, nulls, strict=True) if column[0].as_py()), None)
 
 
 def _optional(must: Collection[str], path: FilePath) -> list[str]:

@@ -111,7 +111,7 @@ class Opened:
                     if is_no_file(path):
                         raise ValueError(f"{path.name} is no file")
                     wrong = other_column(connection, name, f"read_parquet({literal(str(path))})")
-                    if wrong is None and (column := lacking(arrow_schema(name), path, folder)) is not None:
+                    if wrong is None and (column := lacking(arrow_schema(name), path, lambda: connection)) is not None:
                         wrong = f"{column} of {name} lacks values"
                     if wrong is not None:
                         raise ValueError(wrong)

@@ -8,6 +8,7 @@ statistics.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ from wirewitness.analyser.tables.queries import (
     other_column,
     quoted,
 )
-from wirewitness.analyser.tables.required import lacking
+from wirewitness.analyser.tables.required import counting, lacking
 from wirewitness.analyser.tables.selection import time_columns
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
@@ -107,19 +108,27 @@ class DatasetTables:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views; of the dataset it reaches the tables only."""
         if self._connection is None:
-            root = self._dataset.root.resolve()
-            folders = [str(root / table) for table in self._dataset.tables()]
-            self._connection = open_connection(Path(self._temporary.name), folders)
-            let_reach(self._connection, [root])
+            self._connection = open_connection(Path(self._temporary.name), self._folders())
+            let_reach(self._connection, self._folders())
             if self._address_names is not None:
                 self._connection.register(NAMES, names_table(self._address_names))
         return self._connection
+
+    @cached_property
+    def _counting(self) -> duckdb.DuckDBPyConnection:
+        return counting(Path(self._temporary.name), self._folders())
+
+    def _folders(self) -> list[str]:
+        root = self._dataset.root.resolve()
+        return [str(root / table) for table in self._dataset.tables()]
 
     def close(self) -> None:
         """Remove temporary files; the dataset stays as it is."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        if "_counting" in vars(self):
+            self._counting.close()
         self._temporary.cleanup()
 
     def ensure(self, name: str) -> None:
@@ -192,7 +201,7 @@ class DatasetTables:
         for part, path in zip(unknown, self._dataset.paths(unknown), strict=True):
             self._check_file(part)
             try:
-                column = lacking(stored_schema(name), file_at(path), Path(self._temporary.name))
+                column = lacking(stored_schema(name), file_at(path), lambda: self._counting)
             except (OSError, ValueError) as error:
                 raise UnreadableRows(f"rows cannot be read: {path} ({type(error).__name__})") from error
             if column is not None:
