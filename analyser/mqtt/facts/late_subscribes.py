@@ -26,11 +26,8 @@ STEPS = {
             AND there.connect_seen AND NOT coalesce(there.session_present, false) AND coalesce(there.gap_bytes, 0) = 0
         GROUP BY ALL""",
     "late_said": """
-        SELECT flow_id, matching_filter, said_ns
-        FROM late_asked JOIN (
-            SELECT flow_id, min(epoch_ns(ts)) AS said_ns FROM mqtt_publishes
-            WHERE direction = 'client_to_server' GROUP BY flow_id) USING (flow_id)
-        WHERE said_ns < asked_ns""",
+        SELECT flow_id, min(epoch_ns(ts)) AS said_ns FROM mqtt_publishes
+        WHERE direction = 'client_to_server' GROUP BY flow_id""",
     # What was sent to nobody on these topics; turn: of one connection, until another one sends there.
     "late_sent": f"""
         SELECT *, count(*) FILTER (is_other) OVER sent AS turn
@@ -51,7 +48,10 @@ STEPS = {
         SELECT * EXCLUDE (sent), sent.message_id AS message_id, sent.publisher AS publisher, sent.sent_ns AS sent_ns
         FROM (
             SELECT asked.*, CASE WHEN sender <> asked.flow_id THEN {_MESSAGE} ELSE next END AS sent
-            FROM (FROM late_asked JOIN late_said USING (flow_id, matching_filter)) AS asked
+            FROM (
+                SELECT late_asked.*, said_ns
+                FROM late_asked ASOF JOIN late_said
+                    ON late_asked.flow_id = late_said.flow_id AND asked_ns > said_ns) AS asked
             ASOF JOIN late_sent AS first ON asked.server = first.server AND asked.server_port = first.server_port
                 AND asked.matching_filter = first.matching_filter AND said_ns < first.sent_ns
             LEFT JOIN late_turns AS turns ON turns.server = first.server AND turns.server_port = first.server_port

@@ -32,12 +32,12 @@ STEPS = {
                arg_min(struct_pack(topic, payload_crc32, payload_bytes, message_id, who),
                        (first_ns, message_id)) AS first
         FROM transfer_contents GROUP BY ALL""",
+    # Likes have half as many contents, or more.
     "transfer_rows": f"""
-        SELECT own.*, count(other.client_id) AS likes, max(other.rounds) AS likes_rounds
-        FROM transfer_shapes AS own LEFT JOIN transfer_shapes AS other
-            ON other.server = own.server AND other.shape = own.shape AND other.client_id <> own.client_id
-            AND 2 * other.contents >= own.contents
-        WHERE (own.rounds >= {ROUNDS} AND own.contents >= {LEAST}) OR own.rounds >= {SINGLE} GROUP BY ALL""",
+        SELECT *, count(*) OVER likes AS likes, max(rounds) OVER likes AS likes_rounds FROM transfer_shapes
+        WINDOW likes AS (PARTITION BY server, shape ORDER BY contents
+                         RANGE BETWEEN contents // 2 PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW)
+        QUALIFY (rounds >= {ROUNDS} AND contents >= {LEAST}) OR rounds >= {SINGLE}""",
     "transfer_follows": f"""
         SELECT server, client_id, shape, content, next, count(*) AS times
         FROM (SELECT server, client_id, shape, content, lead(content) OVER (
