@@ -38,7 +38,9 @@ MADE = {
     "mqtt_topic_rounds": Made(topic_rounds.ASKS, topic_rounds.STEPS, topic_rounds.ROWS),
     "mqtt_client_subscribes": Made(repeated_subscribes.ASKS, repeated_subscribes.STEPS, repeated_subscribes.ROWS),
     "mqtt_server_pauses": Made(server_pauses.ASKS, server_pauses.STEPS, server_pauses.ROWS),
-    "mqtt_publisher_habits": Made(publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS),
+    "mqtt_publisher_habits": Made(
+        publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS, of="habit_rows"
+    ),
     "mqtt_names_used": Made(topic_growth.NAMES_ASKS, topic_growth.NAMES_STEPS, topic_growth.NAMES_ROWS),
     "mqtt_topic_writers": Made(topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS),
     "mqtt_workers": Made(workers.ASKS, workers.STEPS, workers.ROWS),
@@ -51,10 +53,14 @@ MADE = {
     "mqtt_retained_back": Made(retained_back.ASKS, retained_back.STEPS, retained_back.ROWS),
     "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
     "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS, of="kept_now"),
-    "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS),
+    "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS, of="late_asked"),
     "mqtt_answers": Made(answers.ASKS, answers.STEPS, answers.ROWS),
-    "mqtt_repeated_transfers": Made(repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS),
-    "mqtt_lone_publishers": Made(lone_publishers.ASKS, lone_publishers.STEPS, lone_publishers.ROWS),
+    "mqtt_repeated_transfers": Made(
+        repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS, of="transfer_rows"
+    ),
+    "mqtt_lone_publishers": Made(
+        lone_publishers.ASKS, lone_publishers.STEPS, lone_publishers.ROWS, of="unheard_messages"
+    ),
     "mqtt_births": Made(sparkplug_births.ASKS, sparkplug_births.STEPS, sparkplug_births.ROWS),
 }
 
