@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.analyser.engine.rules.scenarios.build_mqtt import connection, flow_of, publish, subscribe, to_client
 from tests.analyser.engine.rules.scenarios.mqtt_likes import answering, born, parted, update_of
 from tests.analyser.engine.rules.scenarios.mqtt_work import (
     at_two_servers,
@@ -148,3 +149,44 @@ def test_lone_publishers_have_who_waits_for_them_elsewhere() -> None:
     assert made(parted(address="10.2.7.4"), query)[0][-1] is False
     for other in (parted(own_subscriber=True), parted(same=True), parted(gap_bytes=9), parted(gap_bytes=None)):
         assert made(other, query) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "passes", "found"),
+    [
+        pytest.param("order/b", "order/b", True, id="the topic"),
+        pytest.param("order", "order", False, id="its first level"),
+        pytest.param("order/+", "order/a", True, id="a level"),
+        pytest.param("order/b/#", "order/b/a", True, id="the parent level matches"),
+        pytest.param("order/+/b", "order/a/b", False, id="other levels"),
+    ],
+)
+def test_what_is_wanted_elsewhere(wanted: str, passes: str, found: bool) -> None:
+    """wanted: at the other server, where such a topic passes; here it is order/b."""
+    rows = parted()
+    asked = [row | {"topic_filter": wanted, "matching_filter": wanted} for row in rows["mqtt_subscriptions"]]
+    sent = [row | {"topic": "order/b" if row["client_id"] == "shop-b" else passes} for row in rows["mqtt_publishes"]]
+    query = "SELECT topic_filter FROM mqtt_lone_publishers"
+    assert made({**rows, "mqtt_subscriptions": asked, "mqtt_publishes": sent}, query) == [(wanted,)] * found
+
+
+@pytest.mark.parametrize(("others", "found"), [(15, True), (16, False)])
+def test_of_those_who_wait_elsewhere_the_ones_that_got_most_count(others: int, found: bool) -> None:
+    """others: so many who got more, and left before."""
+    rows = {name: [*some] for name, some in parted().items()}
+    for number in range(others):
+        who = {"client_id": f"left-{number}", "client_address": "10.2.7.5"}
+        link = connection(f"l{number}", 0, 9, "10.2.7.5", client_id=who["client_id"], publishes_from_server=20)
+        rows["mqtt_connections"].append(link)
+        rows["flows"].append(flow_of(link))
+        rows["mqtt_subscriptions"].append(subscribe(0.5, f"l{number}", "order/#", **who))
+    for n in range(20):
+        value = {"topic": "order/a", "payload_crc32": 900 + n}
+        at = 1.1 + n / 10
+        rows["mqtt_publishes"].append(publish(at, "a", client_id="shop-a", client_address="10.2.7.3", **value))
+        rows["mqtt_publishes"] += [
+            to_client(at + 0.01, f"l{number}", client_id=f"left-{number}", client_address="10.2.7.5", **value)
+            for number in range(others)
+        ]
+    rows["mqtt_publishes"].sort(key=lambda row: row["ts"])
+    assert made(rows, "SELECT other_client_id FROM mqtt_lone_publishers") == [("bill",)] * found
