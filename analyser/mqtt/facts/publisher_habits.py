@@ -12,8 +12,8 @@ from __future__ import annotations
 from wirewitness.analyser.mqtt.facts.shapes import shape_of
 
 LEAST = 5
-# Ids that differ so little are one device's, made anew.
-_LONG_ID, _ID_LETTERS = 5, 2
+# Ids of so many letters that differ so little are one device's, made anew, where an address has no more of them.
+_LONG_ID, _LONGEST_ID, _ID_LETTERS, _MOST_IDS = 6, 100, 2, 100
 _WELL = 1.4
 # The shape of a name whose id is empty.
 _BLANK = "replace({}, '<id>', '')"
@@ -84,21 +84,33 @@ STEPS = {
         SELECT server, {_BLANK.format("shape")} AS shape, arg_max(shape, (clients, shape)) AS named_shape,
                max(clients) AS named_clients
         FROM habit_shapes WHERE contains(shape, '<id>') GROUP BY ALL""",
+    # Its latest topic before this one that is the same but for these. No plain topic begins with a slash.
     "habit_before": f"""
         SELECT now.server, now.client_id, now.topic, arg_max(before.topic, before.last_ns) AS topic_before
-        FROM habit_rows AS now JOIN habit_rows AS before ON now.server = before.server
-            AND now.client_id = before.client_id AND before.last_ns < now.first_ns AND before.topic <> now.topic
-            AND ({_PLAIN.format("before.topic")} = {_PLAIN.format("now.topic")}
-                 OR (contains(before.shape, '<id>') AND {_BLANK.format("before.shape")} = now.shape))
+        FROM (SELECT server, client_id, topic, first_ns, unnest([{_PLAIN.format("topic")}, '/' || shape]) AS same
+              FROM habit_rows) AS now
+        ASOF JOIN (
+            SELECT server, client_id, min(topic) AS topic, last_ns, same
+            FROM (SELECT *, unnest([
+                             {_PLAIN.format("topic")},
+                             CASE WHEN contains(shape, '<id>') THEN '/' || {_BLANK.format("shape")} END]) AS same
+                  FROM habit_rows)
+            GROUP BY ALL) AS before
+            ON now.server = before.server AND now.client_id = before.client_id AND now.same = before.same
+            AND now.first_ns > before.last_ns
         GROUP BY ALL""",
-    # What it publishes on instead: the only topic that begins where this one ends.
+    # What it publishes on instead: the only topic that begins where this one ends, of those that last.
     "habit_after": """
-        SELECT left_one.server, left_one.client_id, left_one.topic, min(after.topic) AS topic_after,
-               min(after.first_ns) AS after_ns
-        FROM habit_rows AS left_one JOIN habit_rows AS after ON left_one.server = after.server
-            AND left_one.client_id = after.client_id AND after.topic <> left_one.topic
-            AND after.first_ns > left_one.last_ns AND after.last_ns - left_one.last_ns > 5 * left_one.longest_ns
-        GROUP BY ALL HAVING count(*) = 1""",
+        SELECT left_one.server, left_one.client_id, left_one.topic, lasting[1].topic AS topic_after,
+               lasting[1].first_ns AS after_ns
+        FROM habit_rows AS left_one ASOF JOIN (
+            SELECT server, client_id, first_ns, max(struct_pack(last_ns, first_ns, topic), 2) OVER (
+                       PARTITION BY server, client_id ORDER BY first_ns DESC) AS lasting
+            FROM habit_rows) AS after
+            ON left_one.server = after.server AND left_one.client_id = after.client_id
+            AND left_one.last_ns < after.first_ns
+        WHERE lasting[1].last_ns - left_one.last_ns > 5 * longest_ns
+            AND coalesce(lasting[2].last_ns - left_one.last_ns <= 5 * longest_ns, true)""",
     # Messages on topics of which it has few, that it sent, or got while they were new.
     "habit_asides": f"""
         SELECT coalesce(server_address, '') AS server, client_id, epoch_ns(ts) AS at_ns, message_id
@@ -106,29 +118,38 @@ STEPS = {
         WHERE client_id <> '' AND topic IS NOT NULL AND (direction = 'client_to_server' OR NOT coalesce(retain, false))
         QUALIFY count(*) OVER (PARTITION BY server_address, client_id, direction, topic) < {LEAST}""",
     "habit_told": """
-        SELECT server, client_id, topic, arg_min(habit_asides.message_id, at_ns) AS aside_message_id
-        FROM habit_rows JOIN habit_asides USING (server, client_id)
-        WHERE at_ns BETWEEN last_ns - 2 * longest_ns AND last_ns + 2 * longest_ns GROUP BY ALL""",
-    "habit_ids": """
-        SELECT DISTINCT coalesce(server_address, '') AS server, client_address, client_id FROM mqtt_connections
-        WHERE client_id <> '' AND client_address IS NOT NULL""",
+        SELECT own.server, own.client_id, topic, aside.message_id AS aside_message_id
+        FROM habit_rows AS own ASOF JOIN (
+            SELECT server, client_id, at_ns, min(message_id) AS message_id FROM habit_asides GROUP BY ALL) AS aside
+            ON own.server = aside.server AND own.client_id = aside.client_id AND last_ns - 2 * longest_ns <= at_ns
+        WHERE at_ns <= last_ns + 2 * longest_ns""",
     "habit_ends": "SELECT server, max(last_ns) AS end_ns FROM habit_rows GROUP BY server",
-    # Who came in its place at its address, under nearly the same id, when it was gone for good. Devices behind one
-    # address that wake in turn are more than two, or the second one is gone as well.
-    "habit_successors": f"""
-        SELECT gone.server, gone.client_id, gone.topic, min(other.client_id) AS successor
-        FROM habit_rows AS gone JOIN habit_rows AS other ON gone.server = other.server AND gone.shape = other.shape
-            AND gone.last.client_address = other.last.client_address AND gone.client_id <> other.client_id
-            AND other.first_ns > gone.last_ns AND length(gone.client_id) > {_LONG_ID}
-            AND levenshtein(gone.client_id, other.client_id) <= {_ID_LETTERS}
-        JOIN habit_ends ON habit_ends.server = gone.server
-        WHERE end_ns - gone.last_ns > gone.last_ns - gone.first_ns AND end_ns - other.last_ns <= 3 * other.longest_ns
-          AND (SELECT count(*) FROM habit_ids WHERE habit_ids.server = gone.server
-               AND habit_ids.client_address = gone.last.client_address
-               AND levenshtein(habit_ids.client_id, gone.client_id) <= {_ID_LETTERS}) <= 2
-          AND NOT EXISTS (FROM mqtt_connections AS alive WHERE alive.client_id = gone.client_id
-                          AND epoch_ns(coalesce(alive.ts_last_from_client, alive.ts)) >= other.first_ns)
-        GROUP BY ALL HAVING count(DISTINCT other.client_id) = 1""",
+    "habit_ids": f"""
+        SELECT server, client_address, list(DISTINCT client_id) AS ids
+        FROM (SELECT coalesce(server_address, '') AS server, client_address, client_id FROM mqtt_connections
+              WHERE client_id <> ''
+              UNION ALL SELECT server, last.client_address, client_id FROM habit_rows)
+        GROUP BY ALL HAVING count(DISTINCT client_id) BETWEEN 2 AND {_MOST_IDS}""",
+    "habit_alive": """
+        SELECT server, shape, last.client_address AS client_address, client_id AS successor, max(first_ns) AS began_ns
+        FROM habit_rows JOIN habit_ends USING (server) WHERE end_ns - last_ns <= 3 * longest_ns GROUP BY ALL""",
+    # When it was gone for good, the ids at its address that are nearly its own. Devices behind one address that wake
+    # in turn are more than two.
+    "habit_gone": f"""
+        SELECT server, client_id, topic, shape, client_address, greatest(last_ns, alive_ns) AS gone_ns,
+               list_filter(ids, lambda id: levenshtein(id, client_id) <= {_ID_LETTERS}) AS near
+        FROM (SELECT *, last.client_address AS client_address FROM habit_rows)
+        JOIN habit_ends USING (server) JOIN habit_ids USING (server, client_address)
+        SEMI JOIN habit_alive USING (server, shape, client_address)
+        LEFT JOIN (SELECT client_id, max(epoch_ns(coalesce(ts_last_from_client, ts))) AS alive_ns
+                   FROM mqtt_connections GROUP BY client_id) USING (client_id)
+        WHERE end_ns - last_ns > last_ns - first_ns AND length(client_id) BETWEEN {_LONG_ID} AND {_LONGEST_ID}""",
+    # The other one came in its place, and is not gone as well.
+    "habit_successors": """
+        SELECT server, client_id, topic, successor
+        FROM (SELECT *, near[CASE WHEN near[1] = client_id THEN 2 ELSE 1 END] AS successor FROM habit_gone
+              WHERE len(near) = 2)
+        JOIN habit_alive USING (server, shape, client_address, successor) WHERE began_ns > gone_ns""",
     "habit_lives": """
         SELECT flow_id, epoch_ns(ts_last_from_client) AS heard_ns, coalesce(gap_bytes, 0) = 0 AS whole
         FROM mqtt_connections""",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.build_mqtt import publish
+from tests.analyser.engine.rules.scenarios.build_mqtt import connection, publish
 from tests.analyser.engine.rules.scenarios.mqtt_clients import (
     BOARD,
     apart,
@@ -17,6 +17,7 @@ from tests.analyser.engine.rules.scenarios.mqtt_clients import (
     old_will,
     paused,
     prefixed,
+    replaced,
     ring,
     subscribing,
     will_left,
@@ -115,3 +116,60 @@ def test_habits() -> None:
     assert few == []
     likes = made(fleet(), "SELECT DISTINCT shape, likes FROM mqtt_publisher_habits")
     assert likes == [("plant/line0/temp", 4)]
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        pytest.param({"a": (10, 9), "b": (30, 9)}, {("a", None, "b")}, id="another one"),
+        pytest.param({"a": (10, 9), "b": (30, 9), "c": (31, 5)}, set(), id="two others"),
+        pytest.param({"a": (10, 9), "b": (18.5, 5), "c": (19, 9)}, {("a", None, "c")}, id="one of two lasts"),
+        pytest.param({"a": (10, 9), "b": (15, 30)}, set(), id="another one from before"),
+        pytest.param({"a": (10, 9), "A/": (18.5, 5)}, {("A/", "a", None)}, id="case and a slash"),
+        pytest.param({"t/sensor-1": (10, 9), "t/": (18.5, 5)}, {("t/", "t/sensor-1", None)}, id="without its id"),
+        pytest.param({"t": (10, 9), "t/sensor-1": (10.5, 9), "t/": (18.6, 5)}, {("t/", "t/sensor-1", None)},
+                     id="the latest of both kinds"),
+        pytest.param({"a": (10, 9), "A": (18, 9)}, set(), id="both at once"),
+    ],
+)  # fmt: skip
+def test_topics_before_and_after(topics: dict[str, tuple[float, int]], expected: set[tuple[str | None, ...]]) -> None:
+    """By topic the second of its first message, and how many come, one each second."""
+    rows = [publish(begin + n, topic=topic) for topic, (begin, count) in topics.items() for n in range(count)]
+    query = "SELECT topic, topic_before, topic_after FROM mqtt_publisher_habits"
+    found = made({"mqtt_publishes": rows}, query)
+    assert {row for row in found if row[1:] != (None, None)} == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "aside"),
+    [
+        pytest.param((15.5,), None, id="long before its last message"),
+        pytest.param((17, 18), "aside-17", id="the first of those about it"),
+        pytest.param((15.9, 20), "aside-20", id="soon after it"),
+        pytest.param((20.5,), None, id="later"),
+    ],
+)
+def test_what_a_client_published_aside(times: tuple[float, ...], aside: object) -> None:
+    rows = [publish(10 + n, topic="a") for n in range(9)]
+    rows += [publish(time, topic="log", message_id=f"aside-{time}") for time in times]
+    query = "SELECT aside_message_id FROM mqtt_publisher_habits"
+    assert made({"mqtt_publishes": rows}, query) == [(aside,)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "successor"),
+    [
+        pytest.param(replaced(), 0, "export-1-b", id="alone"),
+        pytest.param(replaced(), 98, "export-1-b", id="with many at its address"),
+        pytest.param(replaced(), 99, None, id="with too many"),
+        pytest.param(replaced(third="export-1-c"), 0, None, id="a third one"),
+        pytest.param(replaced(overlap=True), 0, None, id="it is there still"),
+        pytest.param(replaced(goes_on=90), 0, None, id="gone as well"),
+        pytest.param(replaced(new="import-77"), 0, None, id="unlike"),
+    ],
+)
+def test_who_came_in_the_place_of_a_client(rows: Rows, others: int, successor: object) -> None:
+    """others: so many more ids at its address, unlike each other."""
+    more = [connection(f"o{n}", n, client_id=f"{n:02}" * 5) for n in range(others)]
+    query = "SELECT successor FROM mqtt_publisher_habits WHERE client_id = 'export-1-a'"
+    assert made({**rows, "mqtt_connections": [*rows["mqtt_connections"], *more]}, query) == [(successor,)]
