@@ -98,10 +98,9 @@ def of_limit(remark: str) -> str:
 def _limit(error: Exception) -> str | None:
     if isinstance(error, LimitReached):
         return str(error)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _NO_SPACE
     kind, text = type(error).__name__, str(error)
-    if kind == "IOException" and "No space left on device" in text:  # DuckDB's, which is not imported here
+    # Of DuckDB, which is not imported here, of Arrow, and of a process that helps, there is only the text.
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in text:
         return _NO_SPACE
     if kind != "OutOfMemoryException":
         return _limit(error.__cause__) if isinstance(error.__cause__, Exception) else None

@@ -6,6 +6,7 @@ A reader that closes the pipe has what it wanted: writing stops without a word a
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -18,10 +19,15 @@ from wirewitness.app.shared.local_files import check_is_local
 
 Write = Callable[[bytes], object]
 _DEFAULT_WIDTH = 100
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class _ReaderGoneError(Exception):
-    """Standard output was closed by who reads it."""
+class _ReaderGone(BaseException):
+    """Standard output was closed by who reads it. Whatever works meanwhile does not take it for a fault of its own."""
+
+
+class _NotWritten(BaseException):
+    """Standard output takes no more, such as on a full disk; the text says why. As _ReaderGone."""
 
 
 @contextmanager
@@ -34,8 +40,11 @@ def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
         try:
             yield _standard_output(text=text)
             flush_output()
-        except _ReaderGoneError:
+        except _ReaderGone:
             silence(sys.stdout)
+        except _NotWritten as error:
+            silence(sys.stdout)
+            raise CallerError(f"cannot write to standard output: {error}") from error
         return
     with whole_file(output) as file:
         yield file.write
@@ -53,7 +62,7 @@ def listing(headings: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -
 @contextmanager
 def whole_file(output: str) -> Iterator[BinaryIO]:
     """A stream to write to; its file becomes `output` at the end, or vanishes when writing fails. CallerError for a
-    place that came to be none to write to."""
+    place that came to be none to write to, and for a full disk."""
     from wirewitness.analyser.base.written_files import Refused, written
 
     try:
@@ -61,6 +70,10 @@ def whole_file(output: str) -> Iterator[BinaryIO]:
             yield file
     except Refused as error:
         raise CallerError(f"{output}: {error.strerror}") from error
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise CallerError(f"cannot write to {output}: {error.strerror}") from error
 
 
 def check_output(output: str | None, captures: Sequence[str], option: str = "--output") -> None:
@@ -132,7 +145,6 @@ def _checked(action: Callable[[], object]) -> None:
     try:
         action()
     except BrokenPipeError:
-        raise _ReaderGoneError from None
+        raise _ReaderGone from None
     except OSError as error:
-        silence(sys.stdout)
-        raise CallerError(f"cannot write to standard output: {error.strerror}") from error
+        raise _NotWritten(error.strerror) from error

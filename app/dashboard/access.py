@@ -71,7 +71,7 @@ class Gate:
         if not self._is_ours(host):
             return 403, "This server is not known by that name; --allowed-host NAME makes it so."
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _netloc(origin) != host.lower():
             return 403, "Pages of other servers may not ask this one."
         if path.rstrip("/").endswith(_CLOSED):
             return 404, "Not here."
@@ -124,6 +124,13 @@ def _cookie_of(headers: dict[str, str], name: str) -> str:
 
 def _query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # such as http://[x
+        return None
 
 
 def _is_address(name: str) -> bool:

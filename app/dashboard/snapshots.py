@@ -53,22 +53,29 @@ class Snapshots:
         _replace(self._folder / MARK, json.dumps({"title": title, "process": os.getpid()}))
 
     def write(self, analysis: Analysis) -> None:
-        """Replace the tables by those of this analysis."""
+        """Replace the tables by those of this analysis. What cannot be written, as on a full disk, leaves nothing."""
         number = time.time_ns()
         part = self._folder / f"part-{number}"
         part.mkdir(mode=0o700)
-        for name in analysis.tables():
-            analysis.write_parquet(name, part / f"{name}.parquet")
-        meta = {"paths": [], "options": self._options, "remarks": analysis.remarks, "unread": [],
-                "failures": [failure.code for failure in analysis.failures],
-                "tables": list(analysis.tables())}  # fmt: skip
-        (part / META).write_text(json.dumps(meta), encoding="utf-8")
+        try:
+            self._fill(part, analysis)
+        except BaseException:
+            _remove(part)
+            raise
         part.rename(self._folder / f"tables-{number}")
         _replace(self._folder / _CURRENT, f"tables-{number}")
         for old in sorted(self._folder.glob("tables-*"))[:-_KEPT]:
             _remove(old)
         for left in self._folder.glob("part-*"):
             _remove(left)
+
+    def _fill(self, part: Path, analysis: Analysis) -> None:
+        for name in analysis.tables():
+            analysis.write_parquet(name, part / f"{name}.parquet")
+        meta = {"paths": [], "options": self._options, "remarks": analysis.remarks, "unread": [],
+                "failures": [failure.code for failure in analysis.failures],
+                "tables": list(analysis.tables())}  # fmt: skip
+        (part / META).write_text(json.dumps(meta), encoding="utf-8")
 
     def end(self) -> None:
         """Nothing follows; the newest tables stay."""

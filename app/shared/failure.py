@@ -104,10 +104,26 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
         return _interrupted_status()
     except Exception as error:
         # What comes after a Ctrl-C comes of it, as a query that it broke off; or it was first and has yet to be raised.
-        return _interrupted_status() if interrupted() or _broken_off(error) else _failed(error, debug=debug)
+        return _interrupted_status() if interrupted() or _broken_off(error) else _failed(_told(error), debug=debug)
     if interrupted():
         return _interrupted_status()
     return int(result) if isinstance(result, int) else Status.DONE
+
+
+def _told(error: Exception) -> Exception:
+    """What to tell of an error: of one where click writes help that standard output takes no more."""
+    if isinstance(error, OSError) and _where(error) == click.echo.__module__:
+        silence(sys.stdout)
+        return CallerError(f"cannot write to standard output: {error.strerror}")
+    return error
+
+
+def _where(error: Exception) -> str | None:
+    """The module that raised it."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return None if last is None else last.tb_frame.f_globals.get("__name__")
 
 
 def _broken_off(error: Exception) -> bool:

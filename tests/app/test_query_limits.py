@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.app.program import COMMAND, environment
 from tests.app.test_commands import invoke
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
@@ -79,3 +81,29 @@ def test_what_rows_of_a_dataset_may_take(
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_dataset(tmp_path_factory.mktemp("data") / "set", [CAPTURE])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("table", "--help"), ("analyse", CAPTURE), ("live", "-r", CAPTURE, "--format", "jsonl")],
+    ids=lambda words: " ".join(map(str, words[:1])),
+)
+def test_standard_output_that_takes_no_more(words: tuple[object, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *map(str, words)], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    last = done.stderr.decode().splitlines()[-1]
+    assert (done.returncode, last) == (
+        Status.USAGE,
+        "wirewitness: cannot write to standard output: No space left on device",
+    )
+
+
+@pytest.mark.parametrize("words", [("table", "exchanges", CAPTURE, "--format", "parquet"), ("analyse", CAPTURE)])
+def test_a_file_that_takes_no_more(words: tuple[object, ...]) -> None:
+    result = invoke(*words, "--output", "/dev/full")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        Status.USAGE,
+        ["wirewitness: cannot write to /dev/full: No space left on device"],
+    )

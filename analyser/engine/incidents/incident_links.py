@@ -242,7 +242,7 @@ LINKS: tuple[Link, ...] = (
     Link("MQT102", (*_MQTT_SUFFERS, "MQT103", "MQT104"), _CLIENT),
     Link("MQT154", _MQTT_SUFFERS, _CLIENT),
     Link("MQT132", (*_MQTT_SUFFERS, "MQT103", "MQT104", "MQT131", "NET103"), ("server",)),
-    # The connection whose will went out late had fallen silent: that shows in its pings, and is how the will comes late.
+    # The connection whose will went out late had fallen silent before: that is how it comes late.
     Link("MQT126", ("MQT103", "MQT104"), _CLIENT),
     Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),

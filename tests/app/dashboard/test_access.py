@@ -80,6 +80,7 @@ def test_a_name_that_is_not_ours_is_refused(host: str, wanted: int) -> None:
         ("http://127.0.0.1:8501", "websocket.close"),
         ("http://evil.example", "websocket.close"),
         ("null", "websocket.close"),
+        ("http://[x", "websocket.close"),
     ],
 )
 def test_pages_of_other_servers_may_not_ask(origin: str, wanted: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.conftest import ROOT
 from wirewitness.app.dashboard.live import LiveRun
 from wirewitness.app.dashboard.offers import live_offer
 from wirewitness.app.dashboard.opened import Opened
-from wirewitness.app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
+from wirewitness.app.dashboard.snapshots import MARK, SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
 from wirewitness.reports.base.questions.source import all_rows
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
@@ -62,6 +63,20 @@ def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
         snapshots.end()
         assert not is_running(folder)
         assert newest(folder) == seen[-1]
+
+
+def test_tables_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with wirewitness.read(SAMPLE, tables=("flows",)) as analysis:
+        snapshots = Snapshots(tmp_path / "watch", "eth0", {})
+        analysis.arrow("flows")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        try:
+            with pytest.raises(OSError):
+                snapshots.write(analysis)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.listdir(tmp_path / "watch") == [MARK]
 
 
 def test_a_capture_of_another_user_is_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
