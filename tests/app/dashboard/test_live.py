@@ -72,7 +72,7 @@ def test_tables_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
         analysis.arrow("flows")
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
         try:
-            with pytest.raises(OSError):
+            with pytest.raises(OSError, match="File too large"):
                 snapshots.write(analysis)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
