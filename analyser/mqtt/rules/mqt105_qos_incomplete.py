@@ -174,11 +174,11 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
         subject={"flow": connection["flow_id"], "direction": direction, "missing": step.name},
         title=_title(step, "client" if owes == client else "server", connection, rows, states),
         sentence=(
-            _said(step, owes, waits, _messages(rows), states, owes == client)
+            _said(step, owes, waits, _messages(rows), states, owes == client, inconclusive)
             + f" {sentence_start(waits)} had waited {ms_text(worst_ms)} when "
             f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}.{again}"
         ),
-        next_step=_next_step(owes, owes == client, states),
+        next_step=_CAPTURE_AGAIN if inconclusive else _next_step(owes, owes == client, states),
         proof=Proof(
             min(chain.first["ts"] for _, chain in stuck),
             max(row["ts"] for row in rows),
@@ -204,6 +204,9 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
     )
 
 
+_CAPTURE_AGAIN = "Capture once more where no packet is lost: the acknowledgement may be among what is missing."
+
+
 def _title(step: _Step, owed_by: str, connection: Row, rows: list[Row], states: list[bool | None]) -> str:
     topics = list(dict.fromkeys(short(row["topic"]) for row in rows))
     messages = f"{count(len(rows), 'message')} on {names_text(topics, 1)}"
@@ -223,11 +226,15 @@ def _is_dead(states: list[bool | None]) -> bool:
     return all(state is False for state in states)
 
 
-def _said(step: _Step, owes: str, waits: str, messages: str, states: list[bool | None], by_client: bool) -> str:
-    """Who did not go on, or that nothing arrived."""
+def _said(
+    step: _Step, owes: str, waits: str, messages: str, states: list[bool | None], by_client: bool, inconclusive: bool
+) -> str:
+    """Who did not go on, or that nothing arrived; inconclusive: bytes are missing, among which the packet may be."""
     if _is_dead(states):
         gone = "the path was dead or the client gone" if by_client else "the path was dead or the host gone"
         return f"{messages} of {waits} never reached {owes}: its TCP did not ACK them, so {gone}."
+    if inconclusive:
+        return f"No {step.name} of {owes} for {messages} is in the capture, which lacks bytes of this connection."
     return f"{sentence_start(owes)} never sent {step.name} for {messages}.{_which(states, by_client)}"
 
 
