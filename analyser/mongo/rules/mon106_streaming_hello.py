@@ -14,7 +14,9 @@ How it decides
     unanswered or with further answers announced, and silence for maxAwaitTimeMS plus 10 s (slack_s, the drivers'
     connectTimeoutMS) while the connection was seen. A stream that ends because either side closes is no finding,
     and the time to an answer is no latency. Bytes missing from the connection make silence inconclusive: info, low
-    confidence. A connection of which nothing is captured that the server sent tells nothing.
+    confidence. A connection of which nothing is captured that the server sent tells nothing, nor does one where nothing
+    of the server or of the client is captured any more 20 s later: whoever is alone in silence is heard elsewhere, as
+    when the client tries again.
 
 False alarms
     A capture that stops seeing one connection, as when traffic moves to another interface.
@@ -115,6 +117,15 @@ def _numbers(row: Row, **more: float | None) -> Row:
     return {**more, "where": server_text(row), "clients": [client_numbers(row)]}
 
 
+# Connections one of whose ends is heard of on any connection when the next answer is overdue.
+_HEARD_LATER = """
+    SELECT flow_id FROM (
+        SELECT flow_id, epoch_ns(ts_last) AS last_ns,
+               max(epoch_ns(ts_last)) OVER (PARTITION BY server_address) AS server_ns,
+               max(epoch_ns(ts_last)) OVER (PARTITION BY client_address) AS client_ns
+        FROM flows)
+    WHERE greatest(server_ns, client_ns) >= last_ns + 20e9"""
+
 RULE = Rule(
     code="MON106",
     question="repeated",
@@ -130,6 +141,6 @@ RULE = Rule(
     },
     partition_by=("flow_id",),
     detect=detect,
-    rows={"mongo_commands": f"command IN {HELLOS}", "flows": MONGO_FLOWS},
+    rows={"mongo_commands": f"command IN {HELLOS}", "flows": f"{MONGO_FLOWS} AND flow_id IN ({_HEARD_LATER})"},
     suspects=AnyRow("mongo_commands", "awaitable"),
 )  # fmt: skip

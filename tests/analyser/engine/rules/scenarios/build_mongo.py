@@ -386,6 +386,15 @@ def remarked(code: str, severity: str = "error", **more: Any) -> dict[str, list[
     return {"mongo_commands": [command(5)], "expert_infos": [remark | more]}
 
 
+def falls_silent(*rows: Row, others: float = 40, **flow: Any) -> dict[str, list[Row]]:
+    """Commands on one connection, whose last packet comes at 2 s; others of its server go on until `others`."""
+    last = {"end": 2, "observed_until": at(40)}
+    return {
+        "mongo_commands": list(rows),
+        "flows": [flow_row(**last, **flow), flow_row("other", others, client_address="10.3.0.9")],
+    }
+
+
 def alone(*rows: Row, **flow: Any) -> dict[str, list[Row]]:
     """Commands on one connection."""
     return {"mongo_commands": list(rows), "flows": [flow_row(**flow)]}
