@@ -13,8 +13,10 @@ import pytest
 
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from tests.support import mqtt_encode as mqtt
 from tests.support.datasets import make_dataset
 from tests.support.packets import pcap
+from tests.support.planted import decoder
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 
@@ -237,3 +239,24 @@ def test_another_version_is_said(tshark: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert b"compared with tshark 9.8.7" in done.stdout
     assert re.search(r"note: the known reasons were seen with tshark [\d.]+, this is 9.8.7", done.stderr.decode())
+
+
+def test_what_tshark_says_is_masked_as_our_own_tables_are(tshark: str, tmp_path: Path) -> None:
+    """Names that are secrets agree: both are shown as `***`. Nothing that tshark shows besides has one."""
+    secret = "Zk7pLq2-planted"
+    capture = tmp_path / "a.pcap"
+    will = (f"w/token={secret}", b"gone", 0, False)
+    turns = [
+        (mqtt.connect(4, f"password={secret}", will=will), mqtt.connack(properties=None)),
+        (mqtt.subscribe(1, (f"in/password={secret}", 1), properties=None), b""),
+        (mqtt.publish(f"out/password={secret}", b"x"), b""),
+    ]
+    capture.write_bytes(pcap(decoder(turns, 1883, ("10.0.0.1", 41000)), nanoseconds=True))
+    assert secret.encode() in capture.read_bytes()
+    path = liar(tmp_path, tshark, 's/"mqtt.retain": "[^"]*"/"mqtt.other": "1"/;s/"mqtt.len": "2"/"mqtt.len": "3"/')
+    for words in (["--format", "json"], [], ["--fields", "--format", "json"], ["--fields"]):
+        done = run("crosscheck", capture, *words, PATH=path)
+        assert done.returncode == 0, done.stderr
+        assert secret.encode() not in done.stdout + done.stderr
+    done = run("crosscheck", capture, "--format", "json")
+    assert json.loads(done.stdout)["disagree"] == 0, done.stdout

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from wirewitness.analyser.base.private_files import TemporaryFolder
+from wirewitness.dissectors.core.secrets import masked
 from wirewitness.reports.report.tshark.protocols import COMPARED
 from wirewitness.reports.report.tshark.tshark import LAYERS, Tshark, TsharkError
 
@@ -103,7 +104,7 @@ def _shown(name: str, text: str) -> str:
     """What may be seen of a field. One without a name is the head of a subtree, with values of its fields behind it."""
     if _HIDDEN.fullmatch(name):
         return f"{name}: (not shown)"
-    return (text if name else text.split(" (", 1)[0])[:_CHARACTERS]
+    return masked(text if name else text.split(" (", 1)[0])[:_CHARACTERS]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from wirewitness.dissectors.core.secrets import is_suspicious, masked
 from wirewitness.reports.report.tshark.message import Key, Theirs
 
 Pairs = list[tuple[str, Any]]
@@ -47,7 +48,18 @@ def made(
     key, remarks = Key(protocol, packet.sender, packet.receiver, length, number), remarks_of(tree)
     malformed = any(name == MALFORMED for name, _ in tree) or any(mark.startswith("Malformed") for mark in remarks)
     gave_up = malformed or too_new or any(_GAVE_UP.match(remark) for remark in remarks)
+    values = {name: _without_secrets(value) for name, value in values.items()}
+    remarks = tuple(masked(remark) for remark in remarks)
     return Theirs(packet.number, key, *kinds, values, packet.stream, malformed, too_new, gave_up, remarks)
+
+
+def _without_secrets(value: Any) -> Any:
+    """Names masked as in our tables, which they are compared with."""
+    if isinstance(value, str):
+        return masked(value, is_name=True) if is_suspicious(value, is_name=True) else value
+    if isinstance(value, list | tuple):
+        return type(value)(map(_without_secrets, value))
+    return value
 
 
 def leaves(tree: Pairs) -> Iterator[tuple[str, str]]:
