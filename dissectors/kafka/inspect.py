@@ -117,9 +117,12 @@ def inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
 
 
 def may_hide(asked: Asked) -> bool:
-    """Whether `inspect` could find credentials in such a message; see `MayHide`."""
+    """Whether `inspect` could find credentials in such a message, or what it cannot decode; see `MayHide`."""
     key = None if asked.operation is None else _keys_by_name().get(asked.operation)
-    return key is None or _kind_of_unknown(key) == "secret" or bool(closed_fields(key))
+    if key is None or _kind_of_unknown(key) == "secret" or closed_fields(key):
+        return True
+    api, version = schema.api(key), asked.version or ""
+    return api is None or not version.isdecimal() or not api.versions.has(int(version))
 
 
 class _Tree:
@@ -142,11 +145,10 @@ class _Tree:
         if end > start and (kind == "secret" or not self.payload):
             self._hidden.append(Hidden(start, end, kind))
 
-    def rest(self, name: str, kind: HiddenKind | None) -> None:
+    def rest(self, name: str, kind: HiddenKind) -> None:
         """What is left, as one node."""
         if self.pos < len(self.data):
-            if kind is not None:
-                self.hide(self.pos, len(self.data), kind)
+            self.hide(self.pos, len(self.data), kind)
             self.add(name, len(self.data), None)
 
     def fail(self, error: str, at: int) -> None:
@@ -269,15 +271,13 @@ def _secret_settings(node: Node) -> Iterator[tuple[int, int]]:
 
 
 @cache
-def _kind_of_unknown(api_key: int) -> HiddenKind | None:
-    """What bytes of this API may be that cannot be decoded."""
+def _kind_of_unknown(api_key: int) -> HiddenKind:
+    """What bytes of this API may be that cannot be decoded: anything, so nobody sees them who did not ask."""
     api = schema.api(api_key)
     if api is None:
-        return None
-    fields = list(_all_fields((*api.request, *api.response)))
-    if api_key in _WITH_SETTINGS or any(one.secret for one in fields):
-        return "secret"
-    return "payload" if any(one.type == "records" for one in fields) else None
+        return "payload"
+    is_secret = api_key in _WITH_SETTINGS or any(one.secret for one in _all_fields((*api.request, *api.response)))
+    return "secret" if is_secret else "payload"
 
 
 def _all_fields(fields: Sequence[Field]) -> Iterator[Field]:

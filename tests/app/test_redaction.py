@@ -6,6 +6,7 @@ tshark reads what is written, independently of what chose and overwrote it.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.app.program import run
 from tests.app.test_extract import packets
 from tests.app.test_show import messages
 from tests.support import mqtt_encode as mqtt
-from tests.support.attacks import MQTT_SERVER, Wire
+from tests.support.attacks import MQTT_SERVER, Wire, answer, kafka
 from tests.support.packets import Captured, pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import Talk
@@ -51,6 +52,15 @@ def broken_message() -> list[Captured]:
     return wire.say(True, bytes([0x30, len(body)]) + body).talk.packets
 
 
+def unknown_apis() -> list[Captured]:
+    """Messages of Kafka of which the header can be read: another API, a version that nobody knows."""
+    wire = Wire(Talk(server=("10.0.0.2", 9092)))
+    wire.say(True, kafka(3, 1, 1, struct.pack(">i", 0))).say(False, answer(1, struct.pack(">iii", 0, -1, 0)))
+    for number, (key, version) in enumerate([(29_999, 0), (3, 99)], 2):
+        wire.say(True, kafka(key, version, number, SECRET)).say(False, answer(number, SECRET))
+    return wire.talk.packets
+
+
 def unknown_inside_websocket() -> list[Captured]:
     return WebSocketTalk(None).open().binary(True, SECRET * 3).text(False, SECRET).packets
 
@@ -64,7 +74,14 @@ def around_frames_of_websocket() -> list[Captured]:
 
 CAPTURES = {
     one.__name__: one
-    for one in (unknown_protocol, around_messages, broken_message, unknown_inside_websocket, around_frames_of_websocket)
+    for one in (
+        unknown_protocol,
+        around_messages,
+        broken_message,
+        unknown_apis,
+        unknown_inside_websocket,
+        around_frames_of_websocket,
+    )
 }
 
 

@@ -105,11 +105,13 @@ class _Look(NamedTuple):
     faults: Counter[str]
 
     def secrets(self, data: bytes, asked: Asked, *, decoded: bool) -> Iterator[tuple[int, int]]:
-        """Credentials in a message; where it could not be decoded, what applications sent too: it is not known to be
-        nothing else."""
+        """Credentials in a message; where it could not be decoded, or not to its end, what applications sent too: it is
+        not known to be nothing else."""
         if decoded and self.may_hide is not None and not self.may_hide(asked) and not may_hold_secrets(data):
             return
         seen = self.inspect(data, asked, _ALL if decoded else _NOTHING)
+        if decoded and seen.error is not None:
+            decoded, seen = False, self.inspect(data, asked, _NOTHING)
         if seen.own_fault and seen.error is not None:
             self.faults[seen.error] += 1
         for start, end, kind in seen.hidden:

@@ -22,7 +22,7 @@ from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.kafka.dissector import KAFKA
-from wirewitness.dissectors.kafka.inspect import inspect
+from wirewitness.dissectors.kafka.inspect import inspect, may_hide
 
 SHOWN, ALL = DecodeOptions(), DecodeOptions(payload=True)
 PASSWORD = b"correct horse battery staple"
@@ -201,7 +201,16 @@ def test_an_unknown_key_is_header_and_bytes() -> None:
     assert [node.name for node in tree.nodes] == [
         "size", "api_key", "api_version", "correlation_id", "client_id", "undecoded",
     ]  # fmt: skip
-    assert (tree.hidden, tree.error) == ([], "no schema for API key 97 version 0")
+    assert (tree.hidden, tree.error) == ([(len(data) - 3, len(data), "payload")], "no schema for API key 97 version 0")
+    assert inspect(data, Asked("request", "Key 97", "0"), ALL).hidden == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "version", "wanted"),
+    [("Metadata", "12", False), ("Metadata", "99", True), ("Metadata", None, True), ("Key 97", "0", True)],
+)
+def test_messages_that_cannot_be_decoded_are_looked_into(operation: str, version: str | None, wanted: bool) -> None:
+    assert may_hide(Asked("request", operation, version)) is wanted
 
 
 def test_a_hostile_array_is_cut() -> None:
