@@ -7,12 +7,14 @@ it were each of them in turn.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import h11
 
 from wirewitness.dissectors.carriers.frames import METHOD
 from wirewitness.dissectors.core.carrier import HiddenBytes, Opening, Told
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.secrets import secret_spans
 
 # A head that is longer opens nothing.
 MAX_HEAD_BYTES = 16 * 1024
@@ -28,6 +30,9 @@ _CREDENTIALS = re.compile(
     rb"|\AGET [^\s?]*\?([^\s]+)" % (MAX_NAME_BYTES + 1),
     re.MULTILINE | re.IGNORECASE,
 )
+
+# What both sides draw for the upgrade alone, which nobody chose either.
+_DRAWN = re.compile(rb"^sec-websocket-(?:key|accept):[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 
 
 def opening(client: bytes, server: bytes) -> Opening | None:
@@ -75,4 +80,17 @@ def _value(event: h11.InformationalResponse, field: bytes) -> str | None:
 
 
 def _hidden(direction: int, head: bytes) -> tuple[HiddenBytes, ...]:
-    return tuple(HiddenBytes(direction, *found.span(found.lastindex or 0)) for found in _CREDENTIALS.finditer(head))
+    spans = [found.span(found.lastindex or 0) for found in _CREDENTIALS.finditer(head)]
+    # Other fields name addresses and programs, which may have one inside. Latin-1: a character for each byte.
+    text = _DRAWN.sub(lambda drawn: b" " * len(drawn[0]), head).decode("latin-1")
+    spans += secret_spans(text)
+    return tuple(HiddenBytes(direction, *span) for span in _apart(spans))
+
+
+def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Rising; what lies within one before it is left out."""
+    behind = 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > behind:
+            yield max(start, behind), end
+            behind = end

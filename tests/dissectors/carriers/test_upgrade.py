@@ -74,6 +74,8 @@ def test_only_a_get_may_open_it(data: bytes, expected: bool) -> None:
         (b"X-Amz-Security-Token: zz", b"zz"),
         (b"X-Api-Key:\r\n\t42", b"42"),
         (b"X-Api-Key: 4\r\n 2", b"4\r\n 2"),
+        (b"Origin: https://app:x1y2@portal.example", b"x1y2"),
+        (b"User-Agent: agent/2 password=x1y2", b"x1y2"),
         (b"Sec-WebSocket-Protocol: mqtt, bearer." + b"k" * 40, b"mqtt, bearer." + b"k" * 40),
     ],
     ids=lambda value: value.decode()[:12] if isinstance(value, bytes) else None,
