@@ -19,31 +19,19 @@ MASK = "***"
 _OF_AUTHENTICATION = frozenset({"payload", "key", "nonce", "pwd"})
 _SPECULATIVE = "speculativeAuthenticate"
 # Anywhere.
-_NAMES = frozenset(
-    {
-        "pwd",
-        "passwd",
-        "password",
-        "passphrase",
-        "secret",
-        "secretaccesskey",
-        "sessiontoken",
-        "clientsecret",
-        "privatekey",
-        "accesstoken",
-        "refreshtoken",
-        "jwt",
-        "storedkey",
-        "serverkey",
-    }
-)
+_NAMES = frozenset({"jwt", "passphrase", "passwd", "pw", "pwd", "secret", "serverkey", "storedkey"})
+# Anywhere, with words in front of it too: awsSecretAccessKey, ldapQueryPassword.
+_LAST = (
+    "accesstoken", "apikey", "apitoken", "authtoken", "clientsecret", "password", "privatekey", "refreshtoken",
+    "secretaccesskey", "secretkey", "sessiontoken",
+)  # fmt: skip
 
 
 def is_secret(command: str | None, keys: Sequence[str]) -> bool:
     """Is the value under these keys, outermost first, a credential? command: of the request, for its reply as well."""
     name = keys[-1]
     plain = name.replace("_", "").replace("-", "").lower()
-    if plain in _NAMES or plain.endswith("password"):
+    if plain in _NAMES or plain.endswith(_LAST):
         return True
     return name in _OF_AUTHENTICATION and (command in AUTHENTICATION or _SPECULATIVE in keys[:-1])
 

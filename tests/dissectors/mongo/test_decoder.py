@@ -298,6 +298,8 @@ COUNTS = [
     ),
     pytest.param({"killCursors": "a", "cursors": [Int64(5), Int64(6)]}, {"cursorsKilled": [], "ok": 1.0},
                  {"cursors_killed": [5, 6], "collection": "a"}, id="killCursors"),
+    pytest.param({"logApplicationMessage": "what it did"}, {"ok": 1.0},
+                 {"collection": None, "command": "logApplicationMessage"}, id="a text"),
     pytest.param({"getLog": "global"}, {"ok": 1.0}, {"collection": None, "command": "getLog"}, id="no collection"),
     pytest.param({"aggregate": 1, "pipeline": [], "cursor": {"batchSize": 7}}, {"ok": 1.0},
                  {"collection": None, "batch_size": 7, "tailable": False}, id="aggregate of a database"),

@@ -184,6 +184,8 @@ SECRETS = [
     pytest.param(op_msg({"copydb": 1, "key": PASSWORD, "nonce": PASSWORD}), "copydb", id="copydb"),
     pytest.param(op_msg({"find": "a", "filter": {"password": PASSWORD}}), "find", id="field of a document"),
     pytest.param(op_msg({"setParameter": 1, "ldapQueryPassword": PASSWORD}), "setParameter", id="parameter"),
+    pytest.param(op_msg({"setParameter": 1, "awsSecretAccessKey": PASSWORD}), "setParameter", id="words in front"),
+    pytest.param(op_msg({"update": "a", "updates": [{"u": {"api_key": PASSWORD}}]}), "update", id="key of an API"),
     pytest.param(compressed(op_msg({"createUser": "u", "pwd": PASSWORD}), "noop"), "createUser", id="compressed"),
     pytest.param(
         message(2013, b"\0\0\0\0\0" + bson.encode({"ping": 1}) + b"\2" + PASSWORD.encode() + b"\0"), "ping", id="token"
