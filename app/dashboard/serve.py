@@ -52,6 +52,7 @@ def serve(
     from streamlit.web.server.starlette.starlette_server import UvicornRunner
 
     import wirewitness.app.dashboard.pages  # noqa: F401  loaded now, so that the first page does not wait for it
+    from wirewitness.app.dashboard.patience import lose_patience
 
     chosen = _free_port(host, port)
     private = is_loopback(host)
@@ -66,6 +67,7 @@ def serve(
                         "compare": compare})  # fmt: skip
     sys.argv = [str(_SCRIPT), f"--given={order}"]
     _end_in_order()
+    lose_patience()
 
     @asynccontextmanager
     async def opened(_: object) -> AsyncIterator[None]:
