@@ -39,9 +39,12 @@ class LimitReached(Exception):
 
 
 def caught(error: Exception) -> str:
-    """Its kind; every fault comes through here. Raised again where FAULTS says so, and where it is Ctrl-C."""
+    """Its kind, of a limit what it was; every fault comes through here. Raised again where FAULTS says so, and where
+    it is Ctrl-C."""
     if isinstance(error, RuntimeError) and str(error) == DUCKDB_INTERRUPTED:
         raise KeyboardInterrupt from error
+    if (limit := _limit(error)) is not None:
+        return f"{_LIMIT}, {limit}"
     wanted = os.environ.get(FAULTS)
     if wanted == RAISE:
         raise error
@@ -70,14 +73,15 @@ def trace_lines(error: BaseException) -> Iterator[str]:
 
 
 def sentence(kind: str, what: str, rest: str) -> str:
-    """What people read. what: where it came up; rest: what that costs them."""
+    """What people read. kind: as `caught` gives it. what: where it came up; rest: what that costs them."""
+    if is_of_a_limit(kind):
+        return f"{kind}, by {what}: {rest}"
     return f"a fault of wirewitness itself, {kind} in {what}: {rest}; {PLEASE}"
 
 
 def told(error: Exception, what: str, rest: str) -> str:
-    """`sentence` of a fault; of a limit that `is_of_a_limit` knows, what it was. Every fault comes through here."""
-    why = _limit(error)
-    return sentence(caught(error), what, rest) if why is None else f"{_LIMIT}, {why}, by {what}: {rest}"
+    """`sentence` of a fault, or of a limit that `is_of_a_limit` knows."""
+    return sentence(caught(error), what, rest)
 
 
 def reaches_a_limit(error: Exception) -> bool:
