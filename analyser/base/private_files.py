@@ -35,13 +35,18 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
             super().__init__(prefix=f"{PREFIX}{kind}{'-' if kind else ''}", dir=beside, ignore_cleanup_errors=True)
             held = _held(Path(self.name))
             if held is None:
-                super().cleanup()
+                self._remove()
         self._lock = held
 
     def cleanup(self) -> None:
-        """Remove it with all that is in it."""
-        super().cleanup()
+        """Remove it with all that is in it, as far as this process may: `live` gives its rights up."""
+        self._remove()
         self._let_go()
+
+    def _remove(self) -> None:
+        # tempfile's own way has no end where the folder that this one lies in may not be changed (Python 3.11).
+        self._finalizer.detach()  # type: ignore[attr-defined]
+        shutil.rmtree(self.name, ignore_errors=True)
 
     def __del__(self) -> None:
         self._let_go()

@@ -113,3 +113,29 @@ def test_a_folder_ends_with_its_block_and_with_its_process(tmp_path: Path) -> No
     environment = {**os.environ, "PYTHONPATH": IMPORT_PATH}
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, env=environment)
     assert names(tmp_path) == []
+
+
+RIGHTS_LOST = """
+import os, sys
+from wirewitness.analyser.base.private_files import TemporaryFolder
+place = sys.argv[1]
+folder = TemporaryFolder(place=place)
+open(f"{folder.name}/rows", "w").close()
+os.chmod(place, 0o555)
+if os.geteuid() == 0:
+    os.chown(folder.name, 65534, 65534)
+    os.setuid(65534)
+folder.cleanup()
+"""
+
+
+def test_a_process_that_gave_its_rights_up_removes_what_it_may(tmp_path: Path) -> None:
+    """The folder itself lies where it may change nothing any more; the next one removes it."""
+    done = subprocess.run(
+        [sys.executable, "-c", RIGHTS_LOST, str(tmp_path)], capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
+    )  # fmt: skip
+    os.chmod(tmp_path, 0o755)
+    assert (done.returncode, done.stderr) == (0, b"")
+    TemporaryFolder(place=str(tmp_path)).cleanup()
+    assert not os.listdir(tmp_path)
