@@ -48,7 +48,7 @@ TOKEN_USER = "Zk7pLq2xA9bC8dE7fG6hJ5"
 HEADERS = [("Authorization", "Bearer Zk7pLq2-bearer"), ("Cookie", "session=Zk7pLq2-cookie")]
 OWN = [b"Zk7pLq2"]
 CONTENT = b"ww8content"  # of a document: no credential, but not shown either
-NAMES = [b"shop.users", b"email_1", b"hall-7", b"orders"]
+NAMES = [b"shop.users", b"email_1", b"api-key", b"orders"]
 
 
 def leaks(output: bytes, *, content: bool = False) -> list[bytes]:
