@@ -20,7 +20,7 @@ from tests.support.mqtt_encode import connack, connect, publish, suback, subscri
 from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness.analyser.analysis import decoded_rows
-from wirewitness.analyser.analysis.all_rules import RULES
+from wirewitness.analyser.analysis.all_rules import RULES, _family
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.mqtt.facts import stage
@@ -146,7 +146,7 @@ def test_a_fault_in_columns(monkeypatch: pytest.MonkeyPatch, capture: Path) -> N
 
 def test_a_fault_in_a_rule(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
     rule = replace(RULES["TCP105"], code="TCP999", detect=broken, reads={"flows": ("ts_first",)}, rows={}, signs={})
-    monkeypatch.setitem(RULES, "TCP999", replace(rule, partition_by=("flow_id",), suspects=None))
+    monkeypatch.setitem(_family("TCP"), "TCP999", replace(rule, partition_by=("flow_id",), suspects=None))
     done = run("analyse", capture)
     assert done.returncode == Status.OWN_FAULT
     assert b"detector TCP999 broke" in done.stderr
