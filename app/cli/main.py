@@ -74,7 +74,7 @@ def cli() -> None:
       wirewitness groups incident.pcapng --at 2026-03-01T03:12:00
       wirewitness shapes mongo.pcapng
       wirewitness live -i eth0 --ports 9092
-      wirewitness rules KAF103
+      wirewitness detectors KAF103
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -288,6 +289,12 @@ def test_every_rule_has_a_page(code: str) -> None:
 def test_the_help_names_the_protocols_that_are_on() -> None:
     """Written out there: help that asks the registry would load every dissector first."""
     assert f"captures of {titles_of(PROTOCOLS.values(), 'and')} and says" in invoke("--help").stdout
+
+
+def test_examples_of_the_main_help_name_commands_that_are_there() -> None:
+    examples = re.findall(r"^ +wirewitness (\S+) ", invoke("--help").stdout, re.MULTILINE)
+    assert len(examples) >= 5
+    assert {*examples} <= {*COMMANDS}
 
 
 @pytest.mark.parametrize("command", ["analyse", "table", "tables", "detectors"])

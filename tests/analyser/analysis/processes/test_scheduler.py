@@ -25,7 +25,7 @@ from tests.support.replay import replay
 from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
 from wirewitness.analyser.analysis import findings_table, stored_tables
-from wirewitness.analyser.analysis.all_rules import RULES
+from wirewitness.analyser.analysis.all_rules import RULES, _family
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.processes import scheduler
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
@@ -266,10 +266,10 @@ def test_a_rule_that_raises_and_one_that_finds_too_much(
 ) -> None:
     """Both in another process, since this one takes no rules."""
     rule = RULES["KAF103"]
-    monkeypatch.setitem(RULES, "KAF103", replace(rule, detect=broken))
+    monkeypatch.setitem(_family("KAF"), "KAF103", replace(rule, detect=broken))
     many = RULES["KAF309"]
     monkeypatch.setitem(
-        RULES, "KAF309", replace(many, detect=lambda frames: [*many.detect(frames)] * (MOST_FINDINGS + 1))
+        _family("KAF"), "KAF309", replace(many, detect=lambda frames: [*many.detect(frames)] * (MOST_FINDINGS + 1))
     )
     path = SAMPLES / "kafka_stale_commit.pcapng"
     expected = analysed(path, None)
