@@ -21,7 +21,6 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT
 from wirewitness.dissectors.mqtt.checks import header_problems
 from wirewitness.dissectors.mqtt.connection import Connection, evidence
-from wirewitness.dissectors.mqtt.fast_path import take_ordinary
 from wirewitness.dissectors.mqtt.framing import plausible
 from wirewitness.dissectors.mqtt.gaps import Loss
 from wirewitness.dissectors.mqtt.inflight import ACKNOWLEDGEMENTS
@@ -110,7 +109,7 @@ class MqttDecoder:
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
         if out.later is None or self._publishing.shown_bytes is not None:
-            self._one_by_one(frames, 0, output(out))
+            self._one_by_one(frames, output(out))
             return
         if not self._left.count:
             frames = frames[self._until_steady(frames, output(out)) :]
@@ -127,15 +126,15 @@ class MqttDecoder:
             read = together.frames
         for at, direction in losses:
             if at >= read:
-                self._one_by_one(frames[read:at], 0, output(out))
+                self._one_by_one(frames[read:at], output(out))
                 self.miss(direction, output(out))
                 read = at
-        self._one_by_one(frames, read, output(out))
+        self._one_by_one(frames[read:], output(out))
 
     def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Output) -> None:
         """Decode frames between others that are read together, of which so many messages are in flight."""
         self._flights.beside = beside
-        self._one_by_one(frames, 0, out)
+        self._one_by_one(frames, out)
         self._flights.beside = 0, 0
 
     def miss(self, direction: int, out: Output) -> None:
@@ -145,13 +144,13 @@ class MqttDecoder:
 
     def whole(self, frames: Sequence[Frame], out: Sink) -> None:
         """All frames of a connection, or its last ones."""
-        self._one_by_one(frames, 0, output(out))
+        self._one_by_one(frames, output(out))
         self.finish(out)
 
     def opened(self, frames: Sequence[Frame], out: Sink) -> Connection | None:
         """The first frames of a connection. What is known then; None if anything is going on beside messages."""
-        self._one_by_one(frames, 0, output(out))
-        return self._connection if self._is_ordinary() else None
+        self._one_by_one(frames, output(out))
+        return self._connection if self._is_steady() and not self._requests.asked else None
 
     @staticmethod
     def read_together(decoders: Sequence[MqttDecoder], out: Sink) -> None:
@@ -178,18 +177,9 @@ class MqttDecoder:
             at += 1
         return at
 
-    def _one_by_one(self, frames: Sequence[Frame], at: int, out: Output) -> None:
-        """Decode frames from the one at `at` on."""
-        after = len(frames)
-        if at < after and not isinstance(frames, list):
-            frames, at, after = list(frames[at:]), 0, after - at
-        while at < after:
-            if self._is_ordinary():
-                at = take_ordinary(frames, at, out, self._connection, self._publishing, self._limits)
-                if at == after:
-                    return
-            self._one(frames[at], out)
-            at += 1
+    def _one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
+        for frame in frames:
+            self._one(frame, out)
 
     def _one(self, frame: Frame, out: Output) -> None:
         if frame.direction == SERVER_TO_CLIENT and self._is_foreign(frame, out):
@@ -265,10 +255,6 @@ class MqttDecoder:
             if fresh <= 0:
                 break
         return False
-
-    def _is_ordinary(self) -> bool:
-        """May the quick path be taken? Not while anything waits that it does not look at."""
-        return self._is_steady() and not self._requests.is_special
 
     def _is_steady(self) -> bool:
         """Is nothing going on that may change what any packet means? Then they can be read together."""

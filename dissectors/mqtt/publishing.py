@@ -20,6 +20,7 @@ from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output, add_message
 from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
 from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.summary import publish_summary
 from wirewitness.dissectors.mqtt.topics import Topic, Topics
 
 # The quick reader of PUBLISH, the packet that fills captures: positions only, nothing is judged.
@@ -117,12 +118,9 @@ class Publishing:
         # At an unknown level nobody can tell where the payload begins.
         size = None if payload is None or connection.level is None else payload[1] - payload[0]
         if out.messages is not None:
-            words = f"topic={topic} qos={qos}" if size is None else f"topic={topic} qos={qos} payload_bytes={size}"
-            if flags & 9:
-                words += (" dup" if flags & 8 else "") + (" retain" if flags & 1 else "")
-            add_message(
-                out, frame, connection, "request" if qos else "notification", "PUBLISH", identifier, error, words
-            )
+            role = "request" if qos else "notification"
+            words = publish_summary(topic, flags, size)
+            add_message(out, frame, connection, role, "PUBLISH", identifier, error, words)
         tail: tuple[Any, ...] = NO_TAIL
         crc = kind = None
         if out.publishes is not None and payload is not None and size is not None and frame.complete:

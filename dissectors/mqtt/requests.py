@@ -78,11 +78,6 @@ class Requests:
         self.disconnected = [False, False]
 
     @property
-    def is_special(self) -> bool:
-        """Does anything wait with which a message could collide, or is the connection closing?"""
-        return bool(self._asked) or not self.is_open
-
-    @property
     def is_open(self) -> bool:
         """Is the connection neither opening nor closing?"""
         return self.connect is None and True not in self.disconnected

@@ -17,6 +17,14 @@ _PROPERTY_WORDS = (
 _MOST = 3
 
 
+def publish_summary(topic: str | None, flags: int, payload_bytes: int | None) -> str:
+    """Of a PUBLISH. flags: of its first byte (3.3.1). payload_bytes: None where nobody can tell."""
+    words = f"topic={topic} qos={flags >> 1 & 3}"
+    if payload_bytes is not None:
+        words += f" payload_bytes={payload_bytes}"
+    return words + " dup" * (flags >> 3) + " retain" * (flags & 1)
+
+
 def summary(found: Walked) -> str | None:
     """What a reader wants to know first."""
     value = found.value

@@ -15,20 +15,19 @@ from wirewitness.dissectors.mqtt.text import string, topic_problems
 # Topic names that need not be read and judged again.
 _MAX_CACHED, _MAX_CACHED_BYTES = 10_000, 1 << 20
 
-# A topic name, the rules that it breaks, and how the summary of a message of QoS 0, 1 and 2 begins.
-Topic = tuple[str, tuple[str, ...], tuple[str, ...]]
+# A topic name, and the rules that it breaks.
+Topic = tuple[str, tuple[str, ...]]
 
 
 def topic_of(text: str, problems: tuple[str, ...]) -> Topic:
     """What is remembered of a topic name."""
-    prefixes = tuple(f"topic={text} qos={qos} payload_bytes=" for qos in range(3))
-    return text, problems + topic_problems(text), prefixes
+    return text, problems + topic_problems(text)
 
 
 class Topics:
-    """known: topics by their bytes. Aliases are kept by direction. Picklable."""
+    """Topics by their bytes, and aliases by direction. Picklable."""
 
-    __slots__ = ("_alias_bytes", "_aliases", "_connection", "_known_bytes", "_limits", "_remarks", "known")
+    __slots__ = ("_alias_bytes", "_aliases", "_connection", "_known", "_known_bytes", "_limits", "_remarks")
 
     def __init__(self, limits: Limits, connection: Connection, remarks: Remarks) -> None:
         self._limits = limits
@@ -36,20 +35,20 @@ class Topics:
         self._remarks = remarks
         self._aliases: tuple[dict[int, str], dict[int, str]] = ({}, {})
         self._alias_bytes = 0
-        self.known: dict[bytes, Topic] = {}
+        self._known: dict[bytes, Topic] = {}
         self._known_bytes = 0
 
     def topic(self, raw: bytes) -> Topic:
         """The text of a topic name and the rules it breaks, remembered for the next PUBLISH."""
-        known = self.known.get(raw)
+        known = self._known.get(raw)
         if known is None:
             text, problems = string(raw)
             known = topic_of(text, problems)
             self._known_bytes += len(raw)
-            if self._known_bytes > _MAX_CACHED_BYTES or len(self.known) >= _MAX_CACHED:
-                self.known.clear()
+            if self._known_bytes > _MAX_CACHED_BYTES or len(self._known) >= _MAX_CACHED:
+                self._known.clear()
                 self._known_bytes = len(raw)
-            self.known[raw] = known
+            self._known[raw] = known
         return known
 
     def resolved(self, frame: Frame, out: Output, topic: str | None, alias: int | None) -> str | None:

@@ -16,6 +16,7 @@ from wirewitness.dissectors.core.lockstep.frames import Frames, Ints
 from wirewitness.dissectors.core.lockstep.json_ends import BEGINS_JSON
 from wirewitness.dissectors.core.payloads import PAYLOAD_KINDS, payload_kind
 from wirewitness.dissectors.mqtt.lockstep.packets import PUBLISH_0, Packets
+from wirewitness.dissectors.mqtt.summary import publish_summary
 
 
 class Contents:
@@ -80,14 +81,13 @@ class Contents:
         row = self.number[frames]
         publishes = np.flatnonzero(row >= 0)
         row = row[publishes]
-        kind = (self.publishes.topic[row] * 3 + self.qos[row]) * 2 + self.publishes.retain[row]
+        kind = self.publishes.topic[row] << 3 | self.qos[row] << 1 | self.publishes.retain[row]
         # No packet is longer than its length says, which has 28 bits.
         different, number = np.unique(kind << 28 | self.payload_bytes[row], return_inverse=True)
         texts: list[str | None] = [None]
         for key in different.tolist():
             kind_of_it, size = key >> 28, key & (1 << 28) - 1
-            topic, flags = divmod(kind_of_it, 6)
-            texts.append(f"{topics[topic][2][flags >> 1]}{size}{' retain' if flags & 1 else ''}")
+            texts.append(publish_summary(topics[kind_of_it >> 3][0], kind_of_it & 7, size))
         codes = np.zeros(len(frames), np.int64)
         codes[publishes] = number + 1
         return Coded(codes, texts)

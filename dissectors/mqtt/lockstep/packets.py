@@ -1,7 +1,7 @@
 """What each of many packets says, as far as its own bytes tell.
 
 In: `Frames`. Out: the kind of each packet, its identifier, topic and payload; those that the decoder reads by
-itself are ODD. The rules are those of `mqtt/fast_path.py`.
+itself are ODD.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _publishes(frames: Frames, five: Flags, kind: Ints, identifier: Ints) -> Pub
     at, payload = at[regular], payload[regular]
     identifier[at] = identifiers[regular]
     codes, topics = _topics(frames.data, topic[regular], topic_end[regular])
-    problems = np.array([bool(problems) for _, problems, _ in topics], bool)
+    problems = np.array([bool(problems) for _, problems in topics], bool)
     if problems.any():
         kind[at[problems[codes]]] = ODD
     return Publishes(at, codes, topics, (frames.octets[frames.start[at]] & 1).astype(bool), payload)

@@ -191,7 +191,7 @@ class Told:
         """topic to length_bytes."""
         contents, publishes = self._contents, self._contents.publishes
         row = contents.number[messages.publish]
-        topics: list[str | None] = [topic for topic, _, _ in publishes.topics]
+        topics: list[str | None] = [topic for topic, _ in publishes.topics]
         topic = _at(publishes.topic, row)
         for place, flight in messages.known.items():
             topic[place] = len(topics)

@@ -372,7 +372,6 @@ def test_one_kind_of_remark_does_not_push_out_others() -> None:
 
 
 def test_a_pubcomp_after_a_missing_step_is_odd_in_the_ordinary_course_too() -> None:
-    """The quick path leaves it to the one that remarks."""
     wire = Wire().client(connect()).server(connack()).client(publish("a", b"", 2, 5))
     wire.client(ack(PUBREL, 5)).server(ack(PUBCOMP, 5))
     assert wire.codes() == ["unexpected_ack"]

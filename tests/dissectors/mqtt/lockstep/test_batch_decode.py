@@ -24,6 +24,7 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.mqtt import decoder as mqtt_decoder
 from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as together_module
+from wirewitness.dissectors.mqtt.output import Output
 from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 from wirewitness.dissectors.mqtt.topics import Topics
 
@@ -131,9 +132,9 @@ def test_nothing_of_the_ordinary_course_is_read_one_by_one(monkeypatch: pytest.M
     alone: list[int] = []
 
     class Counted(MqttDecoder):
-        def _one_by_one(self, frames, at, out) -> None:  # type: ignore[no-untyped-def]
-            alone.append(len(frames) - at)
-            super()._one_by_one(frames, at, out)
+        def _one_by_one(self, frames: Sequence[Frame], out: Output) -> None:
+            alone.append(len(frames))
+            super()._one_by_one(frames, out)
 
     monkeypatch.setattr("tests.dissectors.mqtt.lockstep.test_batch_decode.MqttDecoder", Counted)
     said = ordinary(Random(1), 600)
