@@ -70,8 +70,9 @@ class Flights:
 
     @property
     def beside_flights(self) -> list[tuple[int, int]]:
-        """Who publishes, and packet identifier, of what waits for PUBREL or PUBCOMP without being in flight."""
-        return [(side, one) for held in (self._released, self.unreleased.of) for side in (0, 1) for one in held[side]]
+        """Who publishes, and packet identifier, of what waits without being in flight."""
+        ends = [(side, one) for held in (self._released, self.unreleased.of) for side in (0, 1) for one in held[side]]
+        return ends + self.early.waiting()
 
     def uses(self, direction: int, identifier: int) -> bool:
         """Is a message of this direction in flight with this packet identifier?"""

@@ -131,16 +131,6 @@ class Early:
         self.latest_ns = _NEVER_NS
         return held
 
-    def waiting(self) -> list[tuple[int, int, int]]:
-        """Of each that waits: who asked, packet identifier, time."""
-        return [(key[0], key[2], frame.ts_ns) for key, frame, _, _ in self._held]
-
-    @property
-    def room(self) -> int:
-        """So many more may wait without any that is let go."""
-        return self._limits.max_early - len(self._held)
-
-    @property
-    def room_bytes(self) -> int:
-        """The same in bytes."""
-        return self._limits.max_early_bytes - self._bytes
+    def waiting(self) -> list[tuple[int, int]]:
+        """Of each that waits: who asked, packet identifier."""
+        return [(one.key[0], one.key[2]) for one in self._held]

@@ -15,19 +15,18 @@ import numpy as np
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints, in_columns
-from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.mqtt.connection import Connection
 from wirewitness.dissectors.mqtt.gaps import Loss
 from wirewitness.dissectors.mqtt.inflight import Flights
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.lockstep.contents import Contents
-from wirewitness.dissectors.mqtt.lockstep.handshakes import handshakes, of_senders, with_turned
-from wirewitness.dissectors.mqtt.lockstep.irregular_frames import Apart, Before, apart
-from wirewitness.dissectors.mqtt.lockstep.packets import PUBLISH_1, PUBLISH_2
+from wirewitness.dissectors.mqtt.lockstep.handshakes import handshakes, of_senders
+from wirewitness.dissectors.mqtt.lockstep.irregular_frames import Apart, State, apart
+from wirewitness.dissectors.mqtt.lockstep.packets import PUBLISH_1, PUBLISH_2, packets
 from wirewitness.dissectors.mqtt.lockstep.pings import answered
 from wirewitness.dissectors.mqtt.lockstep.publish_columns import landed
-from wirewitness.dissectors.mqtt.lockstep.regular_state import State, course
 from wirewitness.dissectors.mqtt.lockstep.rows import Placed, Told, Whose
 from wirewitness.dissectors.mqtt.lockstep.state_updates import Afterwards, afterwards, with_pings
 from wirewitness.dissectors.mqtt.output import Output, output
@@ -170,9 +169,9 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     """What was made of the frames of each connection; None where all of them are read one by one."""
     frames = in_columns([left.frames for left in lefts])
     state = _state(lefts)
-    course_of = course(frames, state, limits)
-    found, kind = course_of.packets, course_of.packets.kind
-    by_itself = apart(frames, course_of, state, _before(lefts), limits)
+    found = packets(frames, state.five, state.packet_limit)
+    kind = found.kind
+    by_itself = apart(frames, found, state, limits)
     ends = _ends(frames, by_itself)
     read = np.arange(len(frames)) < ends[frames.connection]
     taken = read & ~by_itself.alone
@@ -180,8 +179,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
         return [None] * len(lefts)
     connections = [left.connection for left in lefts]
     contents = Contents(frames, found)
-    turned = by_itself.turned.which(taken[by_itself.turned.first])
-    of_messages = handshakes(with_turned(course_of.steps, turned), taken)
+    of_messages = handshakes(by_itself.steps, taken)
     of_pings = answered(frames, kind, taken, state.pings)
     with_publishes = out.rows("mqtt_publishes") is not None
     counts = of_senders(by_itself.counts, frames)
@@ -191,7 +189,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     tables = dict[str, Placed]()
     over = landed(frames, found, taken, of_messages)
     if out.rows("messages") is not None:
-        tables["messages"] = told.messages(*turned.early)
+        tables["messages"] = told.messages()
     if out.rows("exchanges") is not None:
         tables["exchanges"] = told.exchanges(over, of_pings)
     if with_publishes:
@@ -213,17 +211,14 @@ def _state(lefts: Sequence[Left]) -> State:
         receive_maximum=np.array([left.connection.receive_maximum for left in lefts], np.int64),
         flights=[left.flights.of for left in lefts],
         pings=[left.requests.pings for left in lefts],
-        has_early=np.array([left.requests.has_early for left in lefts], bool),
+        other_pings=np.array([left.requests.has_early or bool(left.losses) for left in lefts], bool),
+        special=[(number, *key) for number, left in enumerate(lefts) for key in _waiting(left)],
     )
 
 
-def _before(lefts: Sequence[Left]) -> Before:
-    return Before(
-        losses=[left.losses for left in lefts],
-        early=[left.flights.early for left in lefts],
-        asked=[left.requests.asked for left in lefts],
-        released=[left.flights.beside_flights for left in lefts],
-    )
+def _waiting(left: Left) -> list[tuple[int, int]]:
+    """Publisher and packet identifier of what waits beside the messages in flight."""
+    return left.flights.beside_flights + [(CLIENT_TO_SERVER, identifier) for identifier in left.requests.asked]
 
 
 def _ends(frames: Frames, by_itself: Apart) -> Ints:

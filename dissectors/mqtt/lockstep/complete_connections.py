@@ -23,18 +23,25 @@ from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.lockstep.connection_rows import OpenedRows, ordered
 from wirewitness.dissectors.mqtt.lockstep.connections import Openings, Opens, openings
 from wirewitness.dissectors.mqtt.lockstep.contents import Contents
-from wirewitness.dissectors.mqtt.lockstep.handshakes import Handshakes, handshakes
-from wirewitness.dissectors.mqtt.lockstep.packets import PINGREQ, PINGRESP
+from wirewitness.dissectors.mqtt.lockstep.handshakes import (
+    Handshakes,
+    events,
+    handshakes,
+    in_flight,
+    of_senders,
+    out_of_turn,
+)
+from wirewitness.dissectors.mqtt.lockstep.irregular_frames import State, most_in_flight, pings_out_of_turn
+from wirewitness.dissectors.mqtt.lockstep.packets import ODD, PINGREQ, PINGRESP, Packets, packets
 from wirewitness.dissectors.mqtt.lockstep.pings import answered
 from wirewitness.dissectors.mqtt.lockstep.publish_columns import landed
-from wirewitness.dissectors.mqtt.lockstep.regular_state import Course, State, course
 from wirewitness.dissectors.mqtt.lockstep.rows import Placed, Told
 from wirewitness.dissectors.mqtt.probe import probe
 
 # Longest fixed header, with four bytes of length.
 _LENGTH_BYTES = 4
 _MORE = 0x80
-_NONE = np.zeros(0, np.int64)
+_NO_ODD = np.zeros((3, 0), np.int64)
 
 
 def read_whole(streams: Streams, limits: Limits, begin: Callable[[], Opens], out: Sink, together: bool) -> WholeRead:
@@ -70,16 +77,20 @@ def _sizes(streams: Streams, limits: Limits, of: Ints, starts: Ints) -> Ints:
 def _read(frames: Frames, opened: Openings, plain: Flags, limits: Limits, out: Sink) -> list[Rows]:
     """Rows of the connections that are plain; others are none any more behind this."""
     state = _state(opened)
-    found = course(frames, state, limits)
-    between = _between(frames, opened)
-    plain[frames.connection[between & found.odd]] = False
-    of_messages = handshakes(found.steps, between & plain[frames.connection])
+    found = packets(frames, state.five, state.packet_limit)
+    kind, between = found.kind, _between(frames, opened)
+    steps = events(frames, found, _NO_ODD, state.flights, state.five)
+    in_flight_by_sender = of_senders(in_flight(frames, kind, state.flights), frames)
+    odd = (kind == ODD) | pings_out_of_turn(frames, kind, state, limits)
+    odd |= in_flight_by_sender > most_in_flight(frames, state, limits)
+    odd[steps.at[out_of_turn(steps)]] = True
+    plain[frames.connection[between & odd]] = False
+    of_messages = handshakes(steps, between & plain[frames.connection])
     plain[frames.connection[of_messages.latest[of_messages.last < 0]]] = False
-    kind = found.packets.kind
     waits = np.bincount(frames.connection, (kind == PINGREQ).astype(int) - (kind == PINGRESP), len(plain))
     plain &= waits == 0
     taken = between & plain[frames.connection]
-    return _rows(frames, opened, plain, found, taken, handshakes(found.steps, taken), state, out)
+    return _rows(frames, opened, plain, found, taken, handshakes(steps, taken), in_flight_by_sender, out)
 
 
 def _state(opened: Openings) -> State:
@@ -92,7 +103,8 @@ def _state(opened: Openings) -> State:
         receive_maximum=np.array([*(one.receive_maximum for one in connections), no_limits], np.int64)[opened.kind],
         flights=[({}, {})] * len(opened.kind),
         pings=[()] * len(opened.kind),
-        has_early=np.zeros(len(opened.kind), bool),
+        other_pings=np.zeros(len(opened.kind), bool),
+        special=(),
     )
 
 
@@ -107,26 +119,26 @@ def _rows(
     frames: Frames,
     opened: Openings,
     plain: Flags,
-    found: Course,
+    found: Packets,
     taken: Flags,
     of_messages: Handshakes,
-    state: State,
+    in_flight_by_sender: Ints,
     out: Sink,
 ) -> list[Rows]:
     rows = OpenedRows(frames, opened, np.flatnonzero(plain))
-    contents = Contents(frames, found.packets)
-    told = Told(frames, found.packets, rows.whose(), contents, taken)
-    of_pings = answered(frames, found.packets.kind, taken, state.pings)
-    over = landed(frames, found.packets, taken, of_messages)
+    contents = Contents(frames, found)
+    told = Told(frames, found, rows.whose(), contents, taken)
+    of_pings = answered(frames, found.kind, taken, [()] * len(plain))
+    over = landed(frames, found, taken, of_messages)
     tables: dict[str, Placed] = {}
     if out.rows("messages") is not None:
-        tables["messages"] = ordered([told.messages(_NONE, _NONE), *rows.messages()])
+        tables["messages"] = ordered([told.messages(), *rows.messages()])
     if out.rows("exchanges") is not None:
         tables["exchanges"] = ordered([told.exchanges(over, of_pings), *rows.exchanges()])
     if out.rows("mqtt_publishes") is not None:
-        tables["mqtt_publishes"] = told.publishes(over, of_messages, found.in_flight(frames))
+        tables["mqtt_publishes"] = told.publishes(over, of_messages, in_flight_by_sender)
     if out.rows("mqtt_connections") is not None:
-        tables["mqtt_connections"] = rows.connections(found.packets.kind, found.in_flight(frames))
+        tables["mqtt_connections"] = rows.connections(found.kind, in_flight_by_sender)
     return [
         Rows(table, placed.block, np.arange(len(placed.due)), frames.connection[placed.due])
         for table, placed in tables.items()

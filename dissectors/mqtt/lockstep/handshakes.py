@@ -26,7 +26,6 @@ from wirewitness.dissectors.mqtt.lockstep.packets import (
     PUBREL,
     Packets,
 )
-from wirewitness.dissectors.mqtt.lockstep.reordered import Turned
 from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
 
 # Messages in flight of one connection, the client's and the server's, by packet identifier.
@@ -54,15 +53,17 @@ _IDENTIFIERS = 1 << 16
 
 
 class Events(NamedTuple):
-    """PUBLISH of QoS 1 and 2 and acknowledgements, by message, then in order. at: their places among all frames.
+    """PUBLISH of QoS 1 and 2 and acknowledgements, sorted by key, then by place. at: their places among all frames.
 
-    begins: is it the first one of its message here? before: at the first one of an identifier the message that was in
-    flight already, by the place of the event.
+    key: see `keys_of`. first: is it the first one of its key? previous: the step before it. before: at the first one of
+    a key the message that was in flight already, by the place of the event.
     """
 
     at: Ints
     kind: Ints
-    begins: Flags
+    key: Ints
+    first: Flags
+    previous: Ints
     before: dict[int, Flight]
 
 
@@ -93,17 +94,22 @@ class Handshakes(NamedTuple):
         return latest
 
 
-def events(frames: Frames, packets: Packets, open_flights: Sequence[Open], five: Flags) -> tuple[Events, Ints]:
-    """The steps of all messages, and the places of those that are out of turn."""
+def events(frames: Frames, packets: Packets, odd: Ints, open_flights: Sequence[Open], five: Flags) -> Events:
+    """The steps of all messages. odd: place, publisher and identifier of packets that only the decoder can read."""
     at = np.flatnonzero((packets.kind >= PUBLISH_1) & (packets.kind <= PUBCOMP))
     kind = packets.kind[at]
-    key = keys_of(frames.connection[at], publishers(frames.direction[at], kind), packets.identifier[at])
-    order = np.argsort(key, kind="stable")
+    publisher = np.concatenate((publishers(frames.direction[at], kind), odd[1]))
+    identifier = np.concatenate((packets.identifier[at], odd[2]))
+    at, kind = np.concatenate((at, odd[0])), np.concatenate((kind, np.full(odd.shape[1], ODD)))
+    key = keys_of(frames.connection[at], publisher, identifier)
+    order = np.lexsort((at, key))
     at, kind, key = at[order], kind[order], key[order]
-    previous, _, before = steps_before(frames.connection[at], kind, key, open_flights, five)
-    begins = kind <= PUBLISH_2
-    begins[list(before)] = True
-    return Events(at, kind, begins, before), at[~IN_TURN[previous, kind]]
+    return Events(at, kind, key, *steps_before(frames.connection[at], kind, key, open_flights, five))
+
+
+def out_of_turn(found: Events) -> Flags:
+    """Which of them do not follow the step before."""
+    return ~IN_TURN[found.previous, found.kind]
 
 
 def keys_of(connection: Ints, publisher: Ints, identifier: Ints) -> Ints:
@@ -119,9 +125,9 @@ def side_of(key: Ints) -> Ints:
 
 def steps_before(
     connection: Ints, kind: Ints, key: Ints, open_flights: Sequence[Open], five: Flags
-) -> tuple[Ints, Flags, dict[int, Flight]]:
-    """The step before each of these packets, which are sorted by key: that of the packet before it, or what its
-    message has behind it that was in flight already. Which ones are the first of their key, and the latter messages."""
+) -> tuple[Flags, Ints, dict[int, Flight]]:
+    """first, previous and before of `Events`. The step before each of these packets, which are sorted by key, is that
+    of the packet before it, or what its message has behind it that was in flight already."""
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     previous = np.empty_like(kind)
@@ -136,7 +142,7 @@ def steps_before(
     previous[behind] = _RELEASED_FIRST
     behind = np.flatnonzero((kind[:-1] == PUBREC) & (previous[:-1] == _RELEASED_FIRST) & ~first[1:]) + 1
     previous[behind] = PUBREL
-    return previous, first, before
+    return first, previous, before
 
 
 def _known(keys: Ints, places: Ints, open_flights: Sequence[Open]) -> dict[int, Flight]:
@@ -177,20 +183,14 @@ def _is_plain(flight: Flight, five: bool) -> bool:
     return flight.head is None or (flight.head[1] is None and not flight.head[4] and None not in flight.head[6:])
 
 
-def in_flight(frames: Frames, kind: Ints, open_flights: Sequence[Open], at_once: Ints | None = None) -> Ints:
-    """How many messages of each side (the client's, the server's) are in flight at each packet, itself included.
-
-    at_once: PUBLISH packets whose acknowledgement was there already; their messages are over at the next packet.
-    """
+def in_flight(frames: Frames, kind: Ints, open_flights: Sequence[Open]) -> Ints:
+    """How many messages of each side (the client's, the server's) are in flight at each packet, itself included."""
     begins = (kind == PUBLISH_1) | (kind == PUBLISH_2)
     ends = (kind == PUBACK) | (kind == PUBCOMP)
     found = np.empty((2, len(frames)), np.int64)
     for sender in (0, 1):
         mine = frames.direction == sender
         change = (begins & mine).astype(np.int64) - (ends & ~mine)
-        if at_once is not None:
-            over = at_once[mine[at_once] & (at_once + 1 < frames.ends[frames.connection[at_once]])]
-            change[over + 1] -= 1
         total = np.concatenate(([0], np.cumsum(change)))
         known = np.array([len(flights[sender]) for flights in open_flights], np.int64)
         found[sender] = total[1:] + (known - total[frames.begins])[frames.connection]
@@ -203,18 +203,12 @@ def of_senders(counts: Ints, frames: Frames) -> Ints:
     return found
 
 
-def with_turned(found: Events, turned: Turned) -> Events:
-    """The same where these messages begin with the first packet of each, instead of PUBLISH."""
-    if not len(turned.first):
-        return found
-    begins = found.begins & ~np.isin(found.at, turned.publish)
-    return found._replace(begins=begins | np.isin(found.at, turned.first))
-
-
 def handshakes(found: Events, taken: Flags) -> Handshakes:
     """The messages of the packets that are taken: all of a message up to some packet of its connection, or none."""
     keep = taken[found.at]
-    at, kind, begins = found.at[keep], found.kind[keep], found.begins[keep]
+    at, kind, begins = found.at[keep], found.kind[keep], found.kind <= PUBLISH_2
+    begins[list(found.before)] = True
+    begins = begins[keep]
     message = np.cumsum(begins) - 1
     count = int(message[-1]) + 1 if len(message) else 0
 

@@ -88,15 +88,9 @@ class Told:
         self._frames, self._packets, self._contents, self._taken = frames, packets, contents, taken
         self._five, self._versions, self._client_ids = whose
 
-    def messages(self, early: Ints, publish: Ints) -> Placed:
-        """Rows of `messages`, one for each packet. early: those that are told with their `publish`, behind them."""
+    def messages(self) -> Placed:
+        """Rows of `messages`, one for each packet."""
         frames, rows = self._frames, np.flatnonzero(self._taken)
-        due = rows
-        if len(early):
-            at = np.arange(len(frames))
-            at[early] = publish
-            order = np.lexsort((at[rows] != rows, at[rows]))
-            rows, due = rows[order], at[rows][order]
         kind, identifier = self._packets.kind[rows], self._packets.identifier[rows]
         columns = (
             Numbers(frames.direction[rows]),
@@ -114,7 +108,7 @@ class Told:
             _NONE,
             self._contents.summaries(rows),
         )
-        return Placed(Block(columns, len(rows)), due)
+        return Placed(Block(columns, len(rows)), rows)
 
     def exchanges(self, messages: Landed, pings: Pings) -> Placed:
         """Rows of `exchanges`: of messages that are over, and of pings that were answered."""

@@ -67,7 +67,7 @@ def test_tables_are_those_of_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
 def test_tables_of_a_capture_with_losses_are_those_of_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most of the packets beside the gaps are read together."""
+    """Half of the packets are read together: those whose identifiers no gap touches."""
     taken = list[int]()
     together = together_module.together
 
@@ -80,7 +80,7 @@ def test_tables_of_a_capture_with_losses_are_those_of_one_by_one(
     path = tmp_path / "lossy.pcap"
     told = write_publishes(path, 8_000, flows=12, lossy=True)
     assert different(path, monkeypatch) == []
-    assert sum(taken) > 0.6 * (told.requests + told.responses)
+    assert sum(taken) > 0.45 * (told.requests + told.responses)
 
 
 def test_names_too_long_are_cut_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
