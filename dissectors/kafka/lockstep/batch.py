@@ -58,7 +58,7 @@ class Batch(NamedTuple):
     """Requests and the responses to them, in the same order, and what the headers of the requests say.
 
     connection: the number of each one's connection. client_id_bytes: -1 for null. passed: see `Pairs`.
-    In the order in which the exchanges of each connection are over.
+    In the order of the responses of each connection.
     """
 
     blob: Blob
@@ -70,11 +70,6 @@ class Batch(NamedTuple):
     correlation_id: Ints
     client_id_bytes: Ints
     passed: Mapping[int, list[int]]
-
-    @property
-    def due(self) -> Ints:
-        """The places at which the exchanges are over."""
-        return np.maximum(self.requests.at, self.responses.at)
 
 
 def batch(frames: Frames, known: Known, limits: Limits) -> Batch | None:
@@ -88,7 +83,7 @@ def batch(frames: Frames, known: Known, limits: Limits) -> Batch | None:
     keys = blob.gather(every.start + _SIZE_BYTES, _REQUEST)["api_key"]
     odd = from_client & np.isin(keys, list(SASL_KEYS))
     odd |= ~has_id & (frames.complete | (frames.size >= _LEAST_WITH_ID)) | has_id & (ids < 0)
-    headers = Headers(from_client, ids.astype(np.int64), has_id, odd, ~frames.complete, frames.size, frames.ts_ns)
+    headers = Headers(from_client, ids.astype(np.int64), has_id, odd, ~frames.complete)
     pairs = certain_pairs(headers, known, limits)
     if not len(pairs.connection):
         return None

@@ -146,11 +146,11 @@ class Together(NamedTuple):
     def follow(self, decoder: Steps, frames: Sequence[Frame], out: Output) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
         cut = self.first
-        for _, frame, act, gives_rows in self.steps:
+        for at, act, gives_rows in self.steps:
             if gives_rows:
                 self.tables.give(cut, out.sink)
                 cut += 1
-            act(decoder, frames[frame], out)
+            act(decoder, frames[at], out)
         self.tables.give(cut, out.sink)
 
 
@@ -228,11 +228,11 @@ def _tables(
     if out.rows(FETCHED) is not None:
         for number, own in fetches.items():
             block, owners = own.rows()
-            parts.setdefault(FETCHED, []).append(Placed(block, read[number].due[owners]))
+            parts.setdefault(FETCHED, []).append(Placed(block, read[number].responses.at[owners]))
     if out.rows(RECORDS) is not None:
         for number, own in fetches.items():
             block, owners = own.record_rows(payload)
-            parts.setdefault(RECORDS, []).append(Placed(block, read[number].due[owners]))
+            parts.setdefault(RECORDS, []).append(Placed(block, read[number].responses.at[owners]))
     tables = {table: _in_order(placed) for table, placed in parts.items()}
     if FETCHED in tables:
         for own in fetches.values():
@@ -241,7 +241,7 @@ def _tables(
 
 
 def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, Placed]]:
-    asked, due = group.requests.at, group.due
+    asked, due = group.requests.at, group.responses.at
     error_codes = first_errors(group.api_key, group.version, group.answered, len(group))
     if out.rows("messages") is not None:
         requests, responses = message_rows(group, error_codes)
@@ -259,7 +259,7 @@ def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, 
 def _produced(group: Group, apis: frozenset[int], payload: frozenset[str], out: Sink) -> Iterator[tuple[str, Placed]]:
     if group.api_key != PRODUCE or PRODUCE not in apis:
         return
-    made, due = produced(group), group.due
+    made, due = produced(group), group.responses.at
     if out.rows(SENT) is not None:
         block, owners = batch_rows(group, made)
         yield SENT, Placed(block, due[owners])

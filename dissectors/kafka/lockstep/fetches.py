@@ -209,7 +209,7 @@ class Fetches:
         """The rows stand in this block now, those of other groups among them. at: the frame at which each is due."""
         columns = [block.columns[place] for place in WISHES_AT]
         self._columns = tuple(column for column in columns if isinstance(column, Numbers))
-        self._firsts = np.searchsorted(at, self._group.due).tolist()
+        self._firsts = np.searchsorted(at, self._group.responses.at).tolist()
 
     def ask(self, number: int, sessions: FetchSessions) -> Asked:
         """The request of one of a session was read."""

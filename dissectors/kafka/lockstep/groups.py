@@ -61,11 +61,6 @@ class Group(NamedTuple):
     def __len__(self) -> int:
         return len(self.connection)
 
-    @property
-    def due(self) -> Ints:
-        """The places, among the frames of all, at which the exchanges are over."""
-        return np.maximum(self.requests.at, self.responses.at)
-
 
 class Records(NamedTuple):
     """What is wanted of records. apis: those in RECORDS_AT whose batches are looked at. opener: gives their data, None

@@ -3,8 +3,7 @@
 In: for each connection its frames in the order in which they are fed, and what its decoder knows of those before.
 Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: ids are
 unique and responses come in the order of the requests. Where a stream lost bytes requests may stay without response
-between them. A response may be read before its request, which waits behind a gap, if none can have been let go of
-meanwhile. What a response without request does, the decoder does by itself.
+between them. What a response does that is read before its request, or without one, the decoder does by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.outstanding import Outstanding
-from wirewitness.dissectors.core.unmatched_responses import EARLY_NS
 
 _ID_BITS, _ID_MASK = 32, (1 << 32) - 1
 
@@ -29,7 +27,6 @@ class Connection(NamedTuple):
 
     waiting: ids of the requests that wait, the oldest first. apart: ids that mean something else than requests in
     their order. heard: was any response read? lost: did its streams lose bytes? held: bytes of records that wait.
-    early, early_bytes: responses that were read before their request, and their bytes.
     """
 
     frames: Sequence[Frame]
@@ -38,15 +35,12 @@ class Connection(NamedTuple):
     heard: bool
     lost: bool
     held: int
-    early: int
-    early_bytes: int
 
     @classmethod
     def of(cls, frames: Sequence[Frame], outstanding: Outstanding[Any, Any], held: int) -> Connection:
         """The frames that follow on these requests. held: bytes of their records."""
         waiting, apart = list(outstanding.requests), list(outstanding.apart)
-        early = [frame.size for frame in outstanding.early.values()]
-        return cls(frames, waiting, apart, outstanding.heard, outstanding.lost, held, len(early), sum(early))
+        return cls(frames, waiting, apart, outstanding.heard, outstanding.lost, held)
 
 
 class Known(NamedTuple):
@@ -63,8 +57,6 @@ class Known(NamedTuple):
     heard: Flags
     lost: Flags
     held: Ints
-    early: Ints
-    early_bytes: Ints
 
     @classmethod
     def of(cls, connections: Sequence[Connection]) -> Known:
@@ -76,22 +68,20 @@ class Known(NamedTuple):
             np.array([connection.heard for connection in connections], bool),
             np.array([connection.lost for connection in connections], bool),
             np.array([connection.held for connection in connections], np.int64),
-            np.array([connection.early for connection in connections], np.int64),
-            np.array([connection.early_bytes for connection in connections], np.int64),
         )
 
     @classmethod
     def nothing(cls, sizes: Ints) -> Known:
         """Of connections that begin with these frames, so many each, and of which no byte is lost."""
         none, no, zero = np.zeros(0, np.int64), np.zeros(len(sizes), bool), np.zeros(len(sizes), np.int64)
-        return cls(sizes, none, none, none, none, no, no, zero, zero, zero)
+        return cls(sizes, none, none, none, none, no, no, zero)
 
 
 class Headers(NamedTuple):
     """What headers say of the frames of all connections.
 
     ids: correlation ids, of frames that have one (`has_id`). odd: frames with which nothing is certain. cut: frames
-    that are not whole. size, ts_ns: see `Frame`.
+    that are not whole.
     """
 
     from_client: Flags
@@ -99,15 +89,12 @@ class Headers(NamedTuple):
     has_id: Flags
     odd: Flags
     cut: Flags
-    size: Ints
-    ts_ns: Ints
 
 
 class Pairs(NamedTuple):
-    """connection: the number of each pair's connection. asked, answered: places among the frames of all. An exchange
-    is over at the later one of both.
+    """connection: the number of each pair's connection. asked, answered: places among the frames of all.
 
-    passed: at which ends of exchanges (by place) the wait of older requests ends, and the ids of these.
+    passed: at which responses (by place) the wait of older requests ends, and the ids of these.
     """
 
     connection: Ints
@@ -157,37 +144,16 @@ def certain_pairs(headers: Headers, connections: Known, limits: Limits) -> Pairs
     good[told.connection[told.before < 0]] = False
     good[told.connection[(told.before > 0) & ~lost[told.connection]]] = False
     # Those that are answered as they should be; the last of these tells which requests wait no longer.
-    in_turn = asked.place[told.at] < told.place
-    in_turn |= _held(headers, asked, told) & _all_may_be_held(headers, of_frame, connections, limits)[told.connection]
-    sure = np.flatnonzero(in_turn & ~apart[told.at])
+    sure = np.flatnonzero((asked.place[told.at] < told.place) & ~apart[told.at])
     connection, place, at = told.connection[sure], told.place[sure], told.at[sure]
-    # With both in the same order, so are the later ones of both.
-    due = np.maximum(place, asked.place[at])
-    good[_crowded(asked, _Told(due, connection, at, told.before[sure]), connections, limits)] = False
+    good[_crowded(asked, _Told(place, connection, at, told.before[sure]), connections, limits)] = False
     since = np.maximum(_over(connection, asked.order[at]), 0)
     kept = (asked.place[at] >= 0) & good[connection]
     passed = {
-        int(due[number]): asked.ids[asked.first[connection[number]] + since[number] : at[number]].tolist()
+        int(place[number]): asked.ids[asked.first[connection[number]] + since[number] : at[number]].tolist()
         for number in np.flatnonzero(kept & (asked.order[at] > since)).tolist()
     }
     return Pairs(connection[kept], asked.place[at[kept]], place[kept], passed)
-
-
-def _held(headers: Headers, asked: _Asked, told: _Told) -> Flags:
-    """Was each of the responses read before its request, and so near that it is held for it?"""
-    place = asked.place[told.at]
-    near = np.abs(headers.ts_ns[place] - headers.ts_ns[told.place]) <= EARLY_NS
-    held: Flags = near & (place > told.place)
-    return held
-
-
-def _all_may_be_held(headers: Headers, of_frame: Ints, connections: Known, limits: Limits) -> Flags:
-    """Connections whose responses may all be held for their requests at a time: then none is let go of."""
-    answers, least = ~headers.from_client, len(connections.sizes)
-    many = connections.early + np.bincount(of_frame[answers], minlength=least)
-    size = connections.early_bytes + np.bincount(of_frame[answers], headers.size[answers], least)
-    fit: Flags = (many <= limits.max_early) & (size <= limits.max_early_bytes)
-    return fit
 
 
 def _asked(headers: Headers, of_frame: Ints, connections: Known) -> _Asked:

@@ -59,13 +59,12 @@ class _Fetch:
 
 
 class Step(NamedTuple):
-    """What is to be done at the frame with this number among those of the connection, and with which frame.
+    """What is to be done at the frame with this number among those of the connection.
 
     gives_rows: they stand behind those of the frames before.
     """
 
     at: int
-    frame: int
     act: Callable[[Steps, Frame, Output], None]
     gives_rows: bool = False
 
@@ -82,8 +81,8 @@ def steps_of(
     fetches: Mapping[int, Fetches],
     own: Flags,
 ) -> list[list[Step]]:
-    """The steps of every connection, in order; none of those that are not `own`. Of an exchange that is over with its
-    request, the request's come first, then the older requests pass, then the response's come.
+    """The steps of every connection, in order; none of those that are not `own`. At a response the older requests pass
+    before it is told.
 
     alone: frames, of all connections, that are in no group. passed: see `passed_over`. begins: each connection's first
     frame. fetches: of the groups with these numbers.
@@ -94,7 +93,7 @@ def steps_of(
         for first in firsts[own[group.connection[firsts]]].tolist():
             number = int(group.connection[first])
             place = int(group.requests.at[first] - begins[number])
-            steps[number].append(Step(place, place, _noted(group, first)))
+            steps[number].append(Step(place, _noted(group, first)))
     answers = []
     for number, own_fetches in fetches.items():
         for connection, ask, answer in _fetch_steps(read[number], own_fetches, begins, own):
@@ -104,27 +103,27 @@ def steps_of(
         number = int(np.searchsorted(begins, place, "right")) - 1
         if own[number]:
             place -= int(begins[number])
-            steps[number].append(Step(place, place, _passed(correlation_ids), True))
+            steps[number].append(Step(place, _passed(correlation_ids), True))
     for connection, answer in answers:
         steps[connection].append(answer)
     places = np.flatnonzero(alone)
     owners = np.searchsorted(begins, places, "right") - 1
     places, owners = places[own[owners]], owners[own[owners]]
     for number, place in zip(owners.tolist(), (places - begins[owners]).tolist(), strict=True):
-        steps[number].append(Step(place, place, _read, True))
+        steps[number].append(Step(place, _read, True))
     for of_one in steps:
         of_one.sort(key=_by_place)
     return steps
 
 
 def passed_over(found: Batch, alone: Flags) -> dict[int, list[int]]:
-    """The requests that wait no longer, by the place at which an exchange that is read together with others is over.
+    """The requests that wait no longer, by the place of a response that is read together with others.
 
     alone: frames that are read one by one. To the decoder such a response may be one without request (a Produce
     that wanted none); then it is the connection's next exchange that ends the wait.
     """
     passed: dict[int, list[int]] = {}
-    due = found.due
+    due = found.responses.at
     for place, correlation_ids in found.passed.items():
         if alone[place]:
             connection = found.connection[np.searchsorted(due, place)]
@@ -158,8 +157,8 @@ def _fetch_steps(group: Group, fetches: Fetches, begins: Ints, own: Flags) -> It
     exchanges = np.array(fetches.in_session, np.int64)
     exchanges = exchanges[own[group.connection[exchanges]]]
     connection = group.connection[exchanges]
-    places = (group.requests.at, group.responses.at, group.due)
+    places = (group.requests.at, group.responses.at)
     columns = (exchanges, connection, *(place[exchanges] - begins[connection] for place in places))
-    for exchange, number, asked, answered, due in zip(*(column.tolist() for column in columns), strict=True):
+    for exchange, number, asked, answered in zip(*(column.tolist() for column in columns), strict=True):
         fetch = _Fetch(fetches, exchange)
-        yield number, Step(asked, asked, fetch), Step(due, answered, fetch)
+        yield number, Step(asked, fetch), Step(answered, fetch)
