@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
-from wirewitness.dissectors.mongo.bson_fields import BOOL, DOUBLE, INT32, INT64
+from wirewitness.dissectors.mongo.bson_fields import BOOL, DOUBLE, INT32, INT64, count_elements
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.layouts import Values
 
@@ -30,3 +30,9 @@ def booleans(buffer: Buffer, values: Values) -> tuple[Flags, Flags]:
         return buffer.octet(values.start) != 0, np.ones(len(values.start), bool)
     found, there = integers(buffer, values)
     return found != 0, there
+
+
+def elements(buffer: Buffer, arrays: Values) -> Ints:
+    """As `count_elements` counts them."""
+    bounds = zip(arrays.start.tolist(), arrays.end.tolist(), strict=True)
+    return np.array([count_elements(buffer.data, (arrays.kind, *bound)) for bound in bounds], np.int64)

@@ -14,7 +14,6 @@ from wirewitness.dissectors.mongo.bson_fields import DOCUMENT, MIN_DOCUMENT_BYTE
 from wirewitness.dissectors.mongo.command_shapes import STATEMENTS
 from wirewitness.dissectors.mongo.handshake import HELLOS
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
-from wirewitness.dissectors.mongo.lockstep.counting import documents
 from wirewitness.dissectors.mongo.lockstep.layouts import Values
 from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES, MAX_DOCUMENT_BYTES, OP_MSG
 
@@ -62,7 +61,8 @@ def bodies(frames: Frames, buffer: Buffer, places: Ints, sections: bool) -> Bodi
         if sections:
             _sections(buffer, rows, end, behind, section, documents_at)
             found = rows[section[rows] != NO_SECTION]
-            counts[found] = documents(buffer, documents_at[found], behind[found])
+            bounds = zip(documents_at[found].tolist(), behind[found].tolist(), strict=True)
+            counts[found] = [_documents(buffer.data, start, end) for start, end in bounds]
             plain[found] = counts[found] >= 0
     return Bodies(start, end, plain, section, Values(DOCUMENT, documents_at, behind), counts)
 
@@ -76,6 +76,18 @@ def _sections(buffer: Buffer, rows: Ints, end: Ints, behind: Ints, section: Ints
         named = np.flatnonzero(fits & buffer.equal(at + 5, name + b"\0") & (documents_from <= behind[rows]))
         section[rows[named]] = number
         documents_at[rows[named]] = documents_from[named]
+
+
+def _documents(data: bytes, at: int, end: int) -> int:
+    """How many documents lie between these bytes, one behind the other; -1 where it is anything else."""
+    count = 0
+    while at < end:
+        behind = at + int.from_bytes(data[at : at + 4], "little", signed=True)
+        if not at + MIN_DOCUMENT_BYTES <= behind <= end or data[behind - 1] != 0:
+            return -1
+        at = behind
+        count += 1
+    return count
 
 
 def may_be_hello(frames: Frames, buffer: Buffer, places: Ints) -> Flags:

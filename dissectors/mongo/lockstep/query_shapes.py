@@ -29,7 +29,6 @@ from wirewitness.dissectors.mongo.command_shapes import (
     written_ids,
 )
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
-from wirewitness.dissectors.mongo.lockstep.counting import elements
 from wirewitness.dissectors.mongo.lockstep.filled import Filled
 from wirewitness.dissectors.mongo.lockstep.layouts import Values
 from wirewitness.dissectors.mongo.lockstep.literals import (
@@ -40,6 +39,7 @@ from wirewitness.dissectors.mongo.lockstep.literals import (
     of_statements,
     of_update,
 )
+from wirewitness.dissectors.mongo.lockstep.numbers import elements
 from wirewitness.dissectors.mongo.lockstep.plain import NO_SECTION, SECTIONS
 from wirewitness.dissectors.mongo.lockstep.requests import Named, Requests, span_of
 from wirewitness.dissectors.mongo.lockstep.same_values import Kinds, Literals, alike, together

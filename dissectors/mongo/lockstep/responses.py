@@ -14,10 +14,9 @@ from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.mongo.bson_fields import ARRAY, DOCUMENT
 from wirewitness.dissectors.mongo.command_shapes import id_of_document
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
-from wirewitness.dissectors.mongo.lockstep.counting import elements
 from wirewitness.dissectors.mongo.lockstep.filled import Filled
 from wirewitness.dissectors.mongo.lockstep.layouts import Layout, Values
-from wirewitness.dissectors.mongo.lockstep.numbers import booleans
+from wirewitness.dissectors.mongo.lockstep.numbers import booleans, elements
 from wirewitness.dissectors.mongo.lockstep.numbers import integers as many_integers
 from wirewitness.dissectors.mongo.lockstep.requests import span_of
 from wirewitness.dissectors.mongo.lockstep.same_values import Kinds, alike, together

@@ -22,7 +22,7 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.mongo import decoder as mongo_decoder
 from wirewitness.dissectors.mongo.decoder import MongoDecoder
-from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
+from wirewitness.dissectors.mongo.lockstep import batch_decode
 from wirewitness.dissectors.mongo.lockstep import batch_decode as together_module
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
@@ -64,7 +64,6 @@ def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (mongo_decoder, "MANY_FRAMES", 1),
         (mongo_decoder, "LEAST_FRAMES", 1),
         (batch_decode, "LEAST", 1),
-        (counting, "FEW", 1),
     ):
         monkeypatch.setattr(module, name, value)
 

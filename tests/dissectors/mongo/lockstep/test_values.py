@@ -17,12 +17,10 @@ from wirewitness.dissectors.mongo.bson_fields import (
     DOCUMENT,
     Span,
     boolean,
-    count_elements,
     integer,
     whole_fields,
 )
 from wirewitness.dissectors.mongo.command_shapes import add_shape, sent_ids
-from wirewitness.dissectors.mongo.lockstep import counting
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.layouts import Values as Places
 from wirewitness.dissectors.mongo.lockstep.layouts import layouts
@@ -150,20 +148,6 @@ def _encoded(value: Any) -> bytes:
 
 def _span(where: Places, row: int) -> Span:
     return where.kind, int(where.start[row]), int(where.end[row])
-
-
-def test_elements_are_counted_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(TRIES):
-        random = Random(seed)
-        monkeypatch.setattr(counting, "FEW", random.choice((1, 3, 24)))
-        values = Values(random)
-        made = [[values.any(1) for _ in range(random.choice((0, 1, 3, 12)))] for _ in range(30)]
-        made += [[{"a": 1}] * random.randrange(15) for _ in range(10)]
-        parts = [_encoded(one) for one in made]
-        parts = [part[:4] + damaged(random, part[4:-1] + b"#")[:-1] + part[-1:] for part in parts]
-        buffer, where = placed(parts, ARRAY)
-        counts = counting.elements(buffer, where).tolist()
-        assert counts == [count_elements(buffer.data, _span(where, row)) for row in range(len(parts))], seed
 
 
 def test_ids_of_documents_are_those_of_one_by_one() -> None:
