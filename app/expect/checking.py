@@ -29,7 +29,6 @@ State = Literal["ok", "FAILED", "nothing"]
 OK: State = "ok"
 FAILED: State = "FAILED"
 NOTHING: State = "nothing"
-GROUPS_SHOWN = 5
 _MORE_NAMES = {"group": "group_id", "client": "client_id", "address": "client_address"}
 _OUT = "out_of_order"
 # Rules about what a capture lacks: bytes, a direction, ends of packets, packets.

@@ -42,11 +42,6 @@ class Comparison(NamedTuple):
         """Whether large values break it."""
         return self.operator.startswith("<")
 
-    @property
-    def allows_none(self) -> bool:
-        """Whether 0 is as it must be."""
-        return self.holds(0)
-
 
 def comparison(value: object, where: str) -> Comparison:
     """The comparison of a text, or of a number that a value must be equal to. RulesError for anything else."""

@@ -22,8 +22,6 @@ _CONNECT = re.compile(
     re.DOTALL,
 )
 _SURE, _CHAINED, _PAIRED, _WEAK = 100, 80, 60, 30
-# Longest beginning of CONNECT that the pattern needs.
-_CONNECT_BYTES = 13
 # A capture may begin inside a packet: so many later places are tried.
 MAX_PROBED_STARTS = 500
 # And reads so much of the packets that may begin there.
