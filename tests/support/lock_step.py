@@ -18,7 +18,7 @@ from wirewitness.dissectors.core.batch_backoff import Rests, Worth, try_together
 from wirewitness.dissectors.kafka import decoder as kafka_decoder
 from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.mongo import decoder as mongo_decoder
-from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
+from wirewitness.dissectors.mongo.lockstep import batch_decode
 from wirewitness.dissectors.mqtt import decoder as mqtt_decoder
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as mqtt_together
 
@@ -31,7 +31,6 @@ _LEAST = [
     (groups, "LEAST"),
     (mqtt_together, "LEAST"),
     (batch_decode, "LEAST"),
-    (counting, "FEW"),
 ]
 # What was tried in vain is tried again at once.
 _RESTS = [(batch_backoff, "_FIRST_REST"), (batch_backoff, "_LONGEST_REST")]
