@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from wirewitness.analyser.engine.rules.frame import Column, Frame
 
 Row = dict[str, Any]
@@ -25,6 +27,12 @@ def rows_of(frame: Frame) -> list[Row]:
         return []
     columns = frame.values()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def row_at(frame: Frame, place: int) -> Row:
+    """The row at this place."""
+    (row,) = rows_of(frame.take(np.array([place])))
+    return row
 
 
 def rows_with(frame: Frame, column: str, text: str | None) -> list[Row]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.base.times import NS_PER_MS
-from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame import Frame, places_of
 from wirewitness.analyser.engine.rules.limits import compared
 
 Places = npt.NDArray[np.intp]
@@ -43,15 +43,14 @@ _MOST_DOCUMENTS, _MOST_OF_IN = 10.0, 1.5
 
 
 class Columns(NamedTuple):
-    """Commands of an application in the order of time. end: of the answer, of the request without one. most_documents:
-    that a lookup of this shape brings."""
+    """Commands of an application in the order of time. end: of the answer, of the request without one. literals: of the
+    queries of some shapes, else nothing."""
 
     ts: _Times
     end: _Times
     shape: npt.NDArray[np.int64]
     literals: npt.NDArray[np.int64]
     documents: npt.NDArray[np.float64]
-    most_documents: npt.NDArray[np.float64]
     is_query: npt.NDArray[np.bool_]
     is_list: npt.NDArray[np.bool_]
 
@@ -73,30 +72,14 @@ class Limits(NamedTuple):
     chance: float
 
 
-def columns_of(frame: Frame) -> Columns:
-    """The columns that runs are found by."""
-    ts, documents = frame["ts"].numbers(), frame["documents_returned"].floats()
-    command, shape, literals = (frame[name].texts() for name in ("command", "shape_id", "literals_id"))
-    known = (shape.codes >= 0) & (literals.codes >= 0)
-    return Columns(
-        ts,
-        np.maximum(frame["ts_response"].numbers(), ts),  # without an answer it is the lowest number
-        shape.codes.astype(np.int64),
-        literals.codes.astype(np.int64),
-        documents,
-        np.where(frame["query_shape"].texts().containing('"$in"'), _MOST_OF_IN, _MOST_DOCUMENTS),
-        known & command.among(QUERIES),
-        command.among((*QUERIES, "getMore")) & (documents >= _LIST_LEAST),
-    )
-
-
-def lookup_runs(columns: Columns, limits: Limits) -> Iterator[LookupRun]:
-    """Runs of each shape, in the order of shapes and time; runs of one shape do not overlap."""
+def lookup_runs(frame: Frame, limits: Limits) -> Iterator[list[LookupRun]]:
+    """Runs of each shape that has any, in the order of time; they do not overlap."""
+    columns = _columns_of(frame)
+    shapes = [same for same in _by_shape(columns, limits.queries_least) if _brings_little(frame, columns, same)]
+    if shapes:
+        columns = columns._replace(literals=frame["literals_id"].texts().codes.astype(np.int64))
     everything = np.arange(len(columns.ts))
-    for shape in np.unique(columns.shape[columns.is_query]):
-        same = np.flatnonzero(columns.is_query & (columns.shape == shape))
-        if len(same) < limits.queries_least or not _brings_little(columns, same):
-            continue
+    for same in shapes:
         found: list[LookupRun] = []
         for run in (
             *_behind_lists(columns, same, limits),
@@ -106,14 +89,39 @@ def lookup_runs(columns: Columns, limits: Limits) -> Iterator[LookupRun]:
             compared(len(found))
             if not any(_overlap(run.places, other.places) for other in found):
                 found.append(run)
-        yield from sorted(found, key=lambda run: int(run.places[0]))
+        if found:
+            yield sorted(found, key=lambda run: int(run.places[0]))
 
 
-def _brings_little(columns: Columns, same: Places) -> bool:
+def _columns_of(frame: Frame) -> Columns:
+    ts, documents = frame["ts"].numbers(), frame["documents_returned"].floats()
+    command, shape = frame["command"].texts(), frame["shape_id"].texts().codes
+    return Columns(
+        ts,
+        np.maximum(frame["ts_response"].numbers(), ts),  # without an answer it is the lowest number
+        shape.astype(np.int64),
+        np.empty(0, np.int64),
+        documents,
+        (shape >= 0) & frame["literals_id"].is_known() & command.among(QUERIES),
+        command.among((*QUERIES, "getMore")) & (documents >= _LIST_LEAST),
+    )
+
+
+def _by_shape(columns: Columns, least: int) -> Iterator[Places]:
+    """The queries of each shape that has so many."""
+    queries = np.flatnonzero(columns.is_query)
+    for places in places_of(columns.shape[queries]):
+        if len(places) >= least:
+            yield queries[places]
+
+
+def _brings_little(frame: Frame, columns: Columns, same: Places) -> bool:
+    """Does a query of this shape bring as few documents as a lookup does?"""
     documents = columns.documents[same]
     if np.all(np.isnan(documents)):
         return True
-    return bool(np.nanmean(documents) <= columns.most_documents[same[0]])
+    shape = frame["query_shape"].array()[int(same[0])].as_py() or ""
+    return bool(np.nanmean(documents) <= (_MOST_OF_IN if '"$in"' in shape else _MOST_DOCUMENTS))
 
 
 def _overlap(one: Places, other: Places) -> bool:

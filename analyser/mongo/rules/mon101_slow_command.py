@@ -38,14 +38,14 @@ import numpy.typing as npt
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.frame import Floats, Frame
+from wirewitness.analyser.engine.rules.frame_rows import row_at
 from wirewitness.analyser.engine.rules.rule import AnyRow, Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MOST_LISTED,
     WAITING,
-    by_client,
     client_numbers,
     client_text,
     client_title,
@@ -53,6 +53,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     command_text,
     command_title,
     namespace,
+    places_by_client,
     shape_text,
 )
 from wirewitness.analyser.mongo.rules.stalls import SILENCES
@@ -90,9 +91,9 @@ def detect(
     frame = frames["mongo_commands"]
     latencies = frame["latency_ms"].floats()
     is_slow, is_very_slow = latencies > slow_ms, latencies >= very_slow_ms
-    slow = rows_of(frame.take(is_slow))
-    if not slow:
+    if not is_slow.any():
         return
+    slow = frame.take(is_slow)
     numbers = _numbers(latencies, len(slow))
     is_warning = False
     for place in _parts(frame["ts"].numbers(), round(window_s * NS_PER_S)):
@@ -100,7 +101,7 @@ def detect(
         of_slow, of_very_slow = (np.bincount(place[some], minlength=len(among)) for some in (is_slow, is_very_slow))
         enough = (of_slow >= slow_least) | (of_very_slow > 0)
         is_warning |= bool((enough & (of_slow >= share_least * among)).any())
-    yield _finding(slow, numbers, slow_ms, is_warning=is_warning)
+    yield _finding(slow, latencies[is_slow], numbers, slow_ms, is_warning=is_warning)
 
 
 def _parts(times_ns: npt.NDArray[np.int64], window_ns: int) -> Iterator[npt.NDArray[np.int64]]:
@@ -153,8 +154,8 @@ def _filters(shape: Any) -> Iterator[Any]:
             yield stages[0].get("$match")
 
 
-def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warning: bool) -> Finding:
-    worst = max(slow, key=lambda row: row["latency_ms"])
+def _finding(slow: Frame, took_ms: Floats, numbers: dict[str, float], slow_ms: float, is_warning: bool) -> Finding:
+    worst = row_at(slow, int(np.argmax(took_ms)))
     spread = ", ".join(f"{name} {ms_text(numbers[f'{name}_ms'])}" for name in ("min", "mean", "p95", "max"))
     many = numbers["commands"] > 1
     how_often = f"{len(slow):,} of {numbers['commands']:,} times" if many else "once"
@@ -172,13 +173,13 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
         next_step=_next_step(worst["command"], worst["query_shape"]),
         numbers={
             **numbers,
-            "wasted_ms": round(sum(row["latency_ms"] - slow_ms for row in slow), 3),
+            "wasted_ms": round(sum((took_ms - slow_ms).tolist()), 3),
             "slow_ms": slow_ms,
             "query_shape": worst["query_shape"],
             "where": namespace(worst),
             "clients": [
-                client_numbers(rows[0], slow=len(rows), max_ms=max(row["latency_ms"] for row in rows))
-                for rows in by_client(slow)[:MOST_LISTED]
+                client_numbers(row_at(slow, own[0]), slow=len(own), max_ms=float(took_ms[own].max()))
+                for own in places_by_client(slow)[:MOST_LISTED]
             ],
         },
     )

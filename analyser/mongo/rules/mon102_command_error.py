@@ -43,7 +43,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from itertools import pairwise
 from statistics import median
 
@@ -83,6 +84,7 @@ from wirewitness.analyser.mongo.rules.told_errors import Error, errors_in, never
 from wirewitness.analyser.mongo.rules.use import DATA, PREPARES, USE, is_data
 
 _CommitsOf = dict[str, list[int]]
+_Use = Callable[[], list[Row]]
 
 
 def detect(
@@ -95,7 +97,7 @@ def detect(
     unanswered_least: int = 10,
 ) -> Iterator[Finding]:
     """One finding for each kind of error and code that this application met."""
-    use = rows_of(frames[USE])
+    use = cache(partial(rows_of, frames[USE]))  # few errors are told by it
     commits: _CommitsOf = {}
     for row in rows_of(frames["mongo_transactions"]):
         commits.setdefault(row["lsid"], []).append(row["ts"] if row["ts_ended"] is None else row["ts_ended"])
@@ -139,25 +141,25 @@ def _elsewhere(errors: list[Error], cursors: list[Row]) -> str:
     )
 
 
-def _often(group: Group, errors: list[Error], use: list[Row]) -> Severity:
+def _often(group: Group, errors: list[Error], use: _Use) -> Severity:
     """How bad several of them are."""
-    if errors[0].code in _OTHER_INDEX and not any(is_data(row) for row in use):
+    if errors[0].code in _OTHER_INDEX and not any(is_data(row) for row in use()):
         return "warning"
-    if group is EVERYDAY and errors[0].code in _UNKNOWN_COMMANDS and any(is_data(row) for row in use):
+    if group is EVERYDAY and errors[0].code in _UNKNOWN_COMMANDS and any(is_data(row) for row in use()):
         return "warning"
     if group is not DUPLICATE:
         return group.often
     nothing = sum(not error.row["n"] for error in errors)
     places = {(error.row["database"], error.row["collection"], error.row["command"]) for error in errors}
-    sent = sum(row["commands"] for row in use if (row["database"], row["collection"], row["command"]) in places)
+    sent = sum(row["commands"] for row in use() if (row["database"], row["collection"], row["command"]) in places)
     return group.often if nothing >= 0.8 * len(errors) and 2 * len(errors) >= sent else "info"
 
 
-def _healed(errors: list[Error], use: list[Row]) -> bool:
+def _healed(errors: list[Error], use: _Use) -> bool:
     """Had the application success later with all that was refused?"""
     later = {
         (row["database"], row["collection"], row["command"]): row["ts_succeeded"]
-        for row in sorted(use, key=lambda row: row["ts_succeeded"] or 0)
+        for row in sorted(use(), key=lambda row: row["ts_succeeded"] or 0)
     }
     return all(
         (later.get((error.row["database"], error.row["collection"], error.row["command"])) or 0) > error.row["ts"]

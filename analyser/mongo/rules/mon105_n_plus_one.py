@@ -31,7 +31,6 @@ References
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,11 +38,12 @@ import numpy as np
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import Frame
-from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, places_of
+from wirewitness.analyser.engine.rules.frame_rows import row_at
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mongo.rules.lookups import Limits, LookupRun, columns_of, lookup_runs
+from wirewitness.analyser.mongo.rules.lookups import Limits, LookupRun, lookup_runs
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -75,63 +75,52 @@ def detect(
 ) -> Iterator[Finding]:
     """At most one finding for each shape, and for each collection read in small batches, of this application."""
     frame = frames["mongo_commands"]
-    shapes = frame["shape_id"].texts()
-    runs: dict[str | None, list[LookupRun]] = {}
-    for run in lookup_runs(columns_of(frame), Limits(queries_least, share_least, chance)):
-        runs.setdefault(shapes.at(run.places[0]), []).append(run)
-    for found in runs.values():
-        yield _one_by_one(frame, found)
-    by_flow: dict[str, list[Row]] = {}
-    for row in rows_of(frame.take(frame["command"].texts().among(("getMore",)) | frame["cursor_id"].is_known())):
-        by_flow.setdefault(row["flow_id"], []).append(row)
-    batches: dict[str | None, list[list[Row]]] = {}
-    for rows in by_flow.values():
-        for place, get_mores in _small_batches(
-            rows, get_mores_least, ((get_mores_least, small_batch), (tiny_least, tiny_batch))
-        ):
-            batches.setdefault(place, []).append(get_mores)
-    for storms in batches.values():
-        yield _storm(storms)
+    for runs in lookup_runs(frame, Limits(queries_least, share_least, chance)):
+        yield _one_by_one(frame, runs)
+    limits = (get_mores_least, small_batch), (tiny_least, tiny_batch)
+    for storms in _small_batches(frame, get_mores_least, limits):
+        yield _storm(frame, storms)
 
 
-def _small_batches(
-    rows: list[Row], least: int, limits: tuple[tuple[int, float], ...]
-) -> Iterator[tuple[str | None, list[Row]]]:
-    """getMores on one collection, with their name, where there are too many with too little in them.
+def _small_batches(frame: Frame, least: int, limits: tuple[tuple[int, float], ...]) -> Iterator[list[Integers]]:
+    """getMores on one collection where there are too many with too little in them: their places, by connection.
 
     least: in all. limits: how many for each query, with how many documents at most.
     """
-    gets: dict[str | None, list[Row]] = {}
-    opened: Counter[str | None] = Counter()
-    for row in rows:
-        if row["command"] == "getMore":
-            gets.setdefault(namespace(row), []).append(row)
-        elif row["cursor_id"] is not None and row["command"] != "killCursors":
-            opened[namespace(row)] += 1
-    for place, get_mores in gets.items():
-        documents = [row["documents_returned"] for row in get_mores if row["documents_returned"] is not None]
-        if (
-            len(get_mores) >= least
-            and documents
-            and any(
-                len(get_mores) >= each * max(1, opened[place]) and sum(documents) <= small * len(documents)
-                for each, small in limits
-            )
-        ):
-            yield place, get_mores
+    command = frame["command"].texts()
+    is_get = command.equal("getMore")
+    if np.count_nonzero(is_get) < least:
+        return
+    opens = frame["cursor_id"].is_known() & ~is_get & ~command.equal("killCursors")
+    database, collection, flow = (frame[name].texts().codes for name in ("database", "collection", "flow_id"))
+    namespaces = pairs(database, collection)
+    own = numbered(pairs(namespaces, flow))
+    opened = np.maximum(np.bincount(own[opens], minlength=len(own)), 1)
+    documents = frame["documents_returned"].floats()
+    found: dict[int, list[Integers]] = {}
+    at = np.flatnonzero(is_get)
+    for places in places_of(own[at]):
+        gets = at[places]
+        brought = documents[gets][~np.isnan(documents[gets])]
+        if len(gets) < least or not len(brought):
+            continue
+        queries = opened[own[gets[0]]]
+        if any(len(gets) >= each * queries and brought.sum() <= small * len(brought) for each, small in limits):
+            found.setdefault(int(namespaces[gets[0]]), []).append(gets)
+    yield from found.values()
 
 
 def _one_by_one(frame: Frame, runs: list[LookupRun]) -> Finding:
     place, worst = max(enumerate(runs), key=lambda one: one[1].different)
-    rows = rows_of(frame.take(worst.places))
-    first = rows[0]
+    rows = frame.take(worst.places)
+    first = row_at(rows, 0)
     latencies = frame["latency_ms"].floats(0.0)
     took = [_took_ms(frame, run) for run in runs]
     worst_ms = took[place]
     # One query for each run takes about as long as one of its lookups.
     wasted_ms = sum(took) - sum(float(np.median(latencies[run.places])) for run in runs)
     lookups = sum(len(run.places) for run in runs)
-    connections = len({row["flow_id"] for row in rows} - {None})
+    connections = len(rows["flow_id"].texts().names)
     in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in total." if len(runs) > 1 else ""
     return command_finding(
         RULE,
@@ -187,14 +176,14 @@ def _listed(frame: Frame, run: LookupRun) -> str:
     """The list that it asks about."""
     if run.listed is None:
         return ""
-    (row,) = rows_of(frame.take(np.array([run.listed])))
+    row = row_at(frame, run.listed)
     return f", behind a {command_text(row)} that returned {count(row['documents_returned'], 'document')}"
 
 
-def _storm(storms: list[list[Row]]) -> Finding:
-    rows = max(storms, key=len)
-    first = rows[0]
-    documents = sum(row["documents_returned"] or 0 for row in rows)
+def _storm(frame: Frame, storms: list[Integers]) -> Finding:
+    rows = frame.take(max(storms, key=len))
+    first = row_at(rows, 0)
+    documents = int(rows["documents_returned"].floats(0.0).sum())
     return command_finding(
         RULE,
         rows,

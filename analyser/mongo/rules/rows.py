@@ -1,6 +1,6 @@
 """What the rules about MongoDB share: how clients, namespaces and shapes are named, and how a finding is put together.
 
-In: rows of a rule's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence, findings.
+In: rows of a rule's frames as dicts, or frames. Out: words, the `clients` of a finding's numbers, evidence, findings.
 """
 
 from __future__ import annotations
@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from wirewitness.analyser.base.addresses import server_of, who_is
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row
 from wirewitness.analyser.engine.rules.rule import Rule
 
@@ -115,6 +119,15 @@ def by_client(rows: Iterable[Row]) -> list[list[Row]]:
     return sorted(held.values(), key=len, reverse=True)
 
 
+def places_by_client(commands: Frame) -> list[list[int]]:
+    """The same as `by_client`: the places of the rows of each."""
+    held: dict[tuple[Any, ...], list[int]] = {}
+    columns = (commands[name].values() for name in ("client_address", "app_name", "driver"))
+    for place, client in enumerate(zip(*columns, strict=True)):
+        held.setdefault(client, []).append(place)
+    return sorted(held.values(), key=len, reverse=True)
+
+
 def proof(row: Mapping[str, Any]) -> Evidence:
     """The request of a command, or the reply of an orphan."""
     return Evidence(row["file"], row["request_packet"], row["exchange_id"])
@@ -141,7 +154,7 @@ def version_of(made: Mapping[str, Any], seen: Iterable[Mapping[str, Any]]) -> st
 
 def command_finding(
     rule: Rule,
-    commands: Sequence[Row],
+    commands: Sequence[Row] | Frame,
     *,
     severity: Severity,
     subject: Mapping[str, Any],
@@ -161,10 +174,19 @@ def command_finding(
         title=title,
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(
-            min((row["ts"] for row in commands), default=None),
-            max(map(last_seen, commands), default=None),
-            map(proof, commands),
-        ),
+        proof=_proof_of_frame(commands) if isinstance(commands, Frame) else _proof_of(commands),
         numbers={**subject, **numbers},
     )
+
+
+def _proof_of(commands: Sequence[Row]) -> Proof:
+    first = min((row["ts"] for row in commands), default=None)
+    return Proof(first, max(map(last_seen, commands), default=None), map(proof, commands))
+
+
+def _proof_of_frame(commands: Frame) -> Proof:
+    """Of one command at least."""
+    sent, answered = (commands[name].numbers() for name in ("ts", "ts_response"))
+    last = np.where(answered == UNKNOWN, sent, answered)
+    evidence = map(Evidence, *(commands[name].values() for name in ("file", "request_packet", "exchange_id")))
+    return Proof(int(sent.min()), int(last.max()), evidence)

@@ -6,7 +6,7 @@ In: commands as rows. Out: errors, each with its group.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from wirewitness.analyser.engine.rules.frame_rows import Row
@@ -34,11 +34,11 @@ class Error(NamedTuple):
     row: Row
 
 
-def never_answered(rows: Iterable[Row], use: Iterable[Row], least: int) -> set[str]:
+def never_answered(rows: Iterable[Row], use: Callable[[], list[Row]], least: int) -> set[str]:
     """Questions about the server that it refuses each time, so that whoever asks has nothing of them."""
-    known = {row["command"] for row in use if row["succeeded"]}
     refused = Counter(row["command"] for row in rows if row["error_code"] in _REFUSES_PROBES)
-    return {name for name, often in refused.items() if name in PROBES and often >= least and name not in known}
+    often = {name for name, count in refused.items() if name in PROBES and count >= least}
+    return often - {row["command"] for row in use() if row["succeeded"]} if often else often
 
 
 def errors_in(rows: Iterable[Row], also: Collection[str]) -> Iterator[Error]:
