@@ -21,8 +21,8 @@ from wirewitness.analyser.tables.tables import TABLES
 
 class Made(NamedTuple):
     """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
-    is_product: each of many rows may meet each of many others, so that it has MOST_PRODUCT_ROWS at most. of: the step
-    whose rows its own come of: where that has none, what else the table needs is not made.
+    is_product: each of many rows may meet each of many others, so that it has MOST_PRODUCT_ROWS at most. of: the steps
+    of whose rows its own come, in words: where any has none, what else the table needs is not made.
 
     Planning the statements of a table takes longer than they do on a small capture, so most captures spare them.
     """
@@ -48,12 +48,11 @@ def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made
     def is_wanted(step: str) -> bool:
         return any(step in needs[table] for table in wanted)
 
-    def is_made(step: str) -> None:
-        for table in [table for table, made in wanted.items() if made.of == step]:
-            if not has_rows(con, step):
-                del wanted[table]
+    def is_empty(step: str) -> None:
+        for table in [table for table, made in wanted.items() if step in made.of.split()]:
+            del wanted[table]
 
-    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values()), is_wanted, is_made):
+    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values()), is_wanted, is_empty):
         for table, made in wanted.items():
             _make_rows(con, table, made)
     _show_made(con, wanted)
@@ -80,11 +79,11 @@ def steps_made(
     steps: Mapping[str, str],
     query: str,
     is_wanted: Callable[[str], bool] = lambda _: True,
-    is_made: Callable[[str], None] = lambda _: None,
+    is_empty: Callable[[str], None] = lambda _: None,
 ) -> Iterator[None]:
     """The tables that the query reads, until the block ends.
 
-    query: SELECTs over them. is_wanted: asked before each step; is_made: told after each.
+    query: SELECTs over them. is_wanted: asked before each step; is_empty: told of each without rows.
     """
     read = _last_readers(steps, query)
     held: list[str] = []
@@ -92,9 +91,10 @@ def steps_made(
         for name, text in steps.items():
             if not is_wanted(name):
                 continue
-            con.execute(f"CREATE TEMP TABLE {name} AS {text}")
+            made = con.execute(f"CREATE TEMP TABLE {name} AS {text}").fetchall()
             held.append(name)
-            is_made(name)
+            if made == [(0,)]:
+                is_empty(name)
             for over in [one for one in held if read[one] == name]:
                 con.execute(f"DROP TABLE {over}")
                 held.remove(over)

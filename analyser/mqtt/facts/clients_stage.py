@@ -5,6 +5,8 @@ In: a connection with views of MQTT's tables. Out: the views of the tables in MA
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import duckdb
 
 from wirewitness.analyser.engine.facts.stage import MQTT_CLIENTS, NOTHING, Held
@@ -32,36 +34,39 @@ from wirewitness.analyser.mqtt.facts import (
     workers,
 )
 
+
+def _made(facts: ModuleType, of: str) -> Made:
+    return Made(facts.ASKS, facts.STEPS, facts.ROWS, of=of)
+
+
 MADE = {
-    "mqtt_wills": Made(wills.ASKS, wills.STEPS, wills.ROWS),
-    "mqtt_dropped_filters": Made(dropped_filters.ASKS, dropped_filters.STEPS, dropped_filters.ROWS, of="drop_found"),
-    "mqtt_topic_rounds": Made(topic_rounds.ASKS, topic_rounds.STEPS, topic_rounds.ROWS),
-    "mqtt_client_subscribes": Made(repeated_subscribes.ASKS, repeated_subscribes.STEPS, repeated_subscribes.ROWS),
-    "mqtt_server_pauses": Made(server_pauses.ASKS, server_pauses.STEPS, server_pauses.ROWS),
-    "mqtt_publisher_habits": Made(
-        publisher_habits.ASKS, publisher_habits.STEPS, publisher_habits.ROWS, of="habit_rows"
+    "mqtt_wills": _made(wills, "will_fired"),
+    "mqtt_dropped_filters": _made(dropped_filters, "drop_found"),
+    "mqtt_topic_rounds": _made(topic_rounds, "round_copies round_values"),
+    "mqtt_client_subscribes": _made(repeated_subscribes, "asked_packets"),
+    "mqtt_server_pauses": _made(server_pauses, "pause_asked pause_lengths pause_waiting"),
+    "mqtt_publisher_habits": _made(publisher_habits, "often_sent habit_rows"),
+    "mqtt_names_used": Made(
+        topic_growth.NAMES_ASKS, topic_growth.NAMES_STEPS, topic_growth.NAMES_ROWS, of="name_clients"
     ),
-    "mqtt_names_used": Made(topic_growth.NAMES_ASKS, topic_growth.NAMES_STEPS, topic_growth.NAMES_ROWS),
-    "mqtt_topic_writers": Made(topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS),
-    "mqtt_workers": Made(workers.ASKS, workers.STEPS, workers.ROWS),
-    "mqtt_twin_publishers": Made(twin_publishers.ASKS, twin_publishers.STEPS, twin_publishers.ROWS),
-    "mqtt_publisher_contents": Made(
-        publisher_contents.ASKS, publisher_contents.STEPS, publisher_contents.ROWS, of="content_rows"
+    "mqtt_topic_writers": Made(
+        topic_growth.WRITERS_ASKS, topic_growth.WRITERS_STEPS, topic_growth.WRITERS_ROWS, of="writer_clients"
     ),
-    "mqtt_group_absences": Made(group_absences.ASKS, group_absences.STEPS, group_absences.ROWS),
-    "mqtt_lone_subscribers": Made(lone_subscribers.ASKS, lone_subscribers.STEPS, lone_subscribers.ROWS),
-    "mqtt_retained_back": Made(retained_back.ASKS, retained_back.STEPS, retained_back.ROWS),
-    "mqtt_early_resends": Made(early_resends.ASKS, early_resends.STEPS, early_resends.ROWS),
-    "mqtt_kept_filters": Made(kept_filters.ASKS, kept_filters.STEPS, kept_filters.ROWS, of="kept_now"),
-    "mqtt_late_subscribes": Made(late_subscribes.ASKS, late_subscribes.STEPS, late_subscribes.ROWS, of="late_asked"),
-    "mqtt_answers": Made(answers.ASKS, answers.STEPS, answers.ROWS),
-    "mqtt_repeated_transfers": Made(
-        repeated_transfers.ASKS, repeated_transfers.STEPS, repeated_transfers.ROWS, of="transfer_rows"
+    "mqtt_workers": _made(workers, "worker_got"),
+    "mqtt_twin_publishers": _made(twin_publishers, "twin_sent twin_shared twin_pairs"),
+    "mqtt_publisher_contents": _made(publisher_contents, "often_sent content_rows"),
+    "mqtt_group_absences": _made(group_absences, "absent_spans absent_times absent_messages"),
+    "mqtt_lone_subscribers": _made(lone_subscribers, "lone_servers lone_filters lone_elsewhere"),
+    "mqtt_retained_back": _made(retained_back, "back_topics back_sent back_found"),
+    "mqtt_early_resends": _made(early_resends, "early_sent early_flows"),
+    "mqtt_kept_filters": _made(kept_filters, "kept_now kept_old kept_got"),
+    "mqtt_late_subscribes": _made(late_subscribes, "late_asked late_sent late_missed"),
+    "mqtt_answers": _made(answers, "answer_told answer_pairs answer_requests answer_counts"),
+    "mqtt_repeated_transfers": _made(repeated_transfers, "transfer_rows"),
+    "mqtt_lone_publishers": _made(
+        lone_publishers, "unheard_messages unheard_filters unheard_pairs unheard_got unheard_rows"
     ),
-    "mqtt_lone_publishers": Made(
-        lone_publishers.ASKS, lone_publishers.STEPS, lone_publishers.ROWS, of="unheard_messages"
-    ),
-    "mqtt_births": Made(sparkplug_births.ASKS, sparkplug_births.STEPS, sparkplug_births.ROWS),
+    "mqtt_births": _made(sparkplug_births, "birth_steps"),
 }
 
 

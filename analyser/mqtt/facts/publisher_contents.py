@@ -10,19 +10,22 @@ or all are larger, than all since.
 
 from __future__ import annotations
 
+from wirewitness.analyser.mqtt.facts.publisher_habits import OFTEN_SENT
 from wirewitness.analyser.mqtt.facts.shapes import shape_of
 
 LEAST = 10
 _ALL = "PARTITION BY server, client_id, topic ORDER BY at_ns, message_id"
 
 STEPS = {
+    **OFTEN_SENT,
     "content_sent": """
         SELECT coalesce(server_address, '') AS server, client_id, topic, flow_id, epoch_ns(ts) AS at_ns, message_id,
                (payload_crc32, payload_bytes) AS content, payload_bytes AS bytes, client_address, client_port, version,
                server_port
-        FROM mqtt_publishes
-        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND NOT coalesce(dup, false)
-            AND payload_bytes > 0 AND payload_crc32 IS NOT NULL""",
+        FROM mqtt_publishes AS sent SEMI JOIN often_sent AS often ON coalesce(sent.server_address, '') = often.server
+            AND sent.client_id = often.client_id AND sent.topic = often.topic
+        WHERE direction = 'client_to_server' AND NOT coalesce(dup, false) AND payload_bytes > 0
+            AND payload_crc32 IS NOT NULL""",
     "content_rows": f"""
         SELECT server, client_id, topic, any_value({shape_of()}) AS shape, count(*) AS messages,
                count(DISTINCT content) AS contents, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
@@ -37,7 +40,7 @@ STEPS = {
                max(bytes) OVER ({_ALL} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS most_since,
                row_number() OVER ({_ALL}) AS place
         FROM (SELECT *, lag(content) OVER ({_ALL}) AS before, lag(flow_id) OVER ({_ALL}) AS flow_before
-              FROM content_sent)""",
+              FROM content_sent SEMI JOIN content_rows USING (server, client_id, topic))""",
     "content_runs": """
         SELECT server, client_id, topic, run, count(*) AS messages, min(at_ns) AS first_ns,
                arg_min(message_id, at_ns) AS message_id

@@ -19,7 +19,15 @@ _WELL = 1.4
 _BLANK = "replace({}, '<id>', '')"
 _PLAIN = r"trim(regexp_replace(lower({}), '/+', '/', 'g'), '/')"
 
+# Whose rows may be enough for one: of most topics there are fewer.
+OFTEN_SENT = {
+    "often_sent": f"""
+        SELECT coalesce(server_address, '') AS server, client_id, topic FROM mqtt_publishes
+        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND payload_bytes > 0
+        GROUP BY ALL HAVING count(*) >= {LEAST}"""
+}
 STEPS = {
+    **OFTEN_SENT,
     "habit_gaps": """
         SELECT coalesce(server_address, '') AS server, server_port, client_id, client_address, client_port, version,
                topic, flow_id, epoch_ns(ts) AS at_ns, coalesce(retain, false) AS retain, payload_bytes, message_id,
@@ -29,9 +37,9 @@ STEPS = {
                coalesce(retain, false) <> lag(coalesce(retain, false)) OVER steps AS retain_turns,
                payload_kind, payload_kind <> lag(payload_kind) OVER steps AS kind_turns,
                row_number() OVER steps AS place
-        FROM mqtt_publishes
-        WHERE direction = 'client_to_server' AND topic IS NOT NULL AND client_id <> '' AND NOT coalesce(dup, false)
-            AND payload_bytes > 0
+        FROM mqtt_publishes AS sent SEMI JOIN often_sent AS often ON coalesce(sent.server_address, '') = often.server
+            AND sent.client_id = often.client_id AND sent.topic = often.topic
+        WHERE direction = 'client_to_server' AND NOT coalesce(dup, false) AND payload_bytes > 0
         WINDOW steps AS (PARTITION BY server_address, client_id, topic ORDER BY ts, message_id)""",
     "habit_rows": f"""
         SELECT server, client_id, topic, count(*) AS messages, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
@@ -115,7 +123,8 @@ STEPS = {
     "habit_asides": f"""
         SELECT coalesce(server_address, '') AS server, client_id, epoch_ns(ts) AS at_ns, message_id
         FROM mqtt_publishes
-        WHERE client_id <> '' AND topic IS NOT NULL AND (direction = 'client_to_server' OR NOT coalesce(retain, false))
+        WHERE client_id IN (SELECT client_id FROM habit_rows) AND topic IS NOT NULL
+            AND (direction = 'client_to_server' OR NOT coalesce(retain, false))
         QUALIFY count(*) OVER (PARTITION BY server_address, client_id, direction, topic) < {LEAST}""",
     "habit_told": """
         SELECT own.server, own.client_id, topic, aside.message_id AS aside_message_id

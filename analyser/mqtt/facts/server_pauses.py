@@ -25,24 +25,25 @@ _ASKED = """protocol = 'mqtt' AND coalesce(direction, 'client_to_server') = 'cli
 _SERVER = "coalesce(server_address, '') AS server, server_port"
 
 STEPS = {
+    # Those for which a response was waited for that long.
     "pause_asked": f"""
         SELECT {_SERVER}, flow_id, client_id, client_address, operation, exchange_id, epoch_ns(ts) AS at_ns,
-               epoch_ns(ts_response) AS answered_ns, latency_ms, answer_due
-        FROM exchanges WHERE {_ASKED}""",
+               epoch_ns(ts_response) AS answered_ns
+        FROM exchanges WHERE {_ASKED} AND (epoch_ns(ts_response) - epoch_ns(ts) >= {LEAST_NS} / 2
+            OR (ts_response IS NULL AND coalesce(answer_due, true)))""",
     "pause_lengths": f"""
         SELECT server, server_port, from_ns, until_ns FROM (
             SELECT server, server_port, at_ns AS from_ns,
                    coalesce(lead(at_ns) OVER steps, (SELECT max(epoch_ns(ts_last)) FROM flows)) AS until_ns
             FROM (
-                SELECT server, server_port, answered_ns AS at_ns FROM pause_asked WHERE answered_ns IS NOT NULL
+                SELECT {_SERVER}, epoch_ns(ts_response) AS at_ns FROM exchanges
+                WHERE {_ASKED} AND ts_response IS NOT NULL
                 UNION ALL
                 SELECT {_SERVER}, epoch_ns(ts) FROM mqtt_publishes WHERE direction = 'server_to_client')
             WINDOW steps AS (PARTITION BY server, server_port ORDER BY at_ns))
         WHERE until_ns - from_ns >= {LEAST_NS}
         QUALIFY row_number() OVER (PARTITION BY server, server_port ORDER BY until_ns - from_ns DESC, from_ns)
             <= {_LONGEST}""",
-    "pause_usual": """
-        SELECT server, server_port, median(latency_ms) AS usual_ms FROM pause_asked GROUP BY ALL""",
     "pause_waiting": f"""
         SELECT lengths.server, lengths.server_port, from_ns, until_ns, asked.* EXCLUDE (server, server_port),
                coalesce(flows.retransmitted_segments, 0) = 0
@@ -50,10 +51,13 @@ STEPS = {
         FROM pause_lengths AS lengths JOIN pause_asked AS asked
             ON asked.server = lengths.server AND asked.server_port IS NOT DISTINCT FROM lengths.server_port
             AND asked.at_ns < until_ns AND asked.at_ns >= from_ns - 1_000_000_000
-            AND (asked.answered_ns >= until_ns OR (asked.answered_ns IS NULL AND coalesce(answer_due, true)))
+            AND (asked.answered_ns >= until_ns OR asked.answered_ns IS NULL)
         JOIN flows USING (flow_id)
         WHERE coalesce(flows.gap_bytes, 0) = 0 AND NOT ({IS_ONE_SIDED})
-            AND (flows.closed_by IS NULL OR flows.closed_by = 'client' OR epoch_ns(flows.ts_closed) > until_ns)""",
+            AND (flows.closed_by IS NULL OR flows.closed_by = 'client' OR epoch_ns(flows.ts_closed) > until_ns)
+            AND until_ns - at_ns >= {LEAST_NS} / 2""",
+    "pause_usual": f"""
+        SELECT {_SERVER}, median(latency_ms) AS usual_ms FROM exchanges WHERE {_ASKED} GROUP BY ALL""",
 }
 ROWS = f"""
     SELECT make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(until_ns)::TIMESTAMPTZ_NS AS ts_until,
@@ -70,7 +74,7 @@ ROWS = f"""
                string_agg(DISTINCT operation, ', ' ORDER BY operation) AS operations,
                arg_min(exchange_id, (at_ns, exchange_id)) AS exchange_id,
                arg_max(exchange_id, (at_ns, exchange_id)) AS last_exchange_id
-        FROM pause_waiting WHERE until_ns - at_ns >= {LEAST_NS} / 2
+        FROM pause_waiting
         GROUP BY server, server_port, from_ns, until_ns)
     JOIN pause_usual USING (server, server_port)
     WHERE clients >= {LEAST_CLIENTS} AND greatest(heard, addresses) >= 2

@@ -9,22 +9,31 @@ from __future__ import annotations
 LEAST_NAMES = 20
 # What a start asks for at once is a list, no growth: new ones come for half of the time that is left of the capture.
 _SPREAD_NS, _OF_THE_REST = 5_000_000_000, 0.5
+_GROWS = f"""count(*) >= {LEAST_NAMES} AND max(at_ns) - min(at_ns) > greatest(
+        {_SPREAD_NS}, {_OF_THE_REST} * ((SELECT max(epoch_ns(ts_last)) FROM flows) - min(at_ns)))"""
+
+_USES = """
+    SELECT 'retained topic' AS kind, coalesce(server_address, '') AS server, server_port, client_id,
+           client_address, client_port, version, topic AS name, epoch_ns(ts) AS at_ns, message_id AS id,
+           payload_bytes = 0 AS is_over
+    FROM mqtt_publishes WHERE direction = 'client_to_server' AND retain AND topic IS NOT NULL AND client_id <> ''
+    UNION ALL
+    SELECT 'filter', coalesce(server_address, ''), server_port, client_id, client_address, client_port, version,
+           topic_filter, epoch_ns(ts), exchange_id, event = 'unsubscribe'
+    FROM mqtt_subscriptions WHERE topic_filter IS NOT NULL AND client_id <> '' AND coalesce(error_code, 0) = 0"""
+# Of other topics there is nothing to tell.
+_OF_TWO = """SELECT topic FROM mqtt_publishes WHERE direction = 'client_to_server' AND retain AND client_id <> ''
+    GROUP BY topic HAVING min(client_id) <> max(client_id)"""
 
 NAMES_STEPS = {
-    "name_uses": """
-        SELECT 'retained topic' AS kind, coalesce(server_address, '') AS server, server_port, client_id,
-               client_address, client_port, version, topic AS name, epoch_ns(ts) AS at_ns, message_id AS id,
-               payload_bytes = 0 AS is_over
-        FROM mqtt_publishes WHERE direction = 'client_to_server' AND retain AND topic IS NOT NULL AND client_id <> ''
-        UNION ALL
-        SELECT 'filter', coalesce(server_address, ''), server_port, client_id, client_address, client_port, version,
-               topic_filter, epoch_ns(ts), exchange_id, event = 'unsubscribe'
-        FROM mqtt_subscriptions WHERE topic_filter IS NOT NULL AND client_id <> '' AND coalesce(error_code, 0) = 0""",
-    "name_first": """
+    # Whose names may grow: there are no more of these than uses, and they come no later.
+    "name_clients": f"""
+        SELECT kind, server, client_id FROM ({_USES}) GROUP BY ALL HAVING {_GROWS}""",
+    "name_first": f"""
         SELECT kind, server, client_id, name, min(at_ns) AS at_ns, count(*) FILTER (NOT is_over) AS uses,
                bool_or(is_over) AS is_over, arg_min(id, at_ns) AS id,
                any_value(struct_pack(server_port, client_address, client_port, version)) AS who
-        FROM name_uses GROUP BY ALL""",
+        FROM ({_USES}) SEMI JOIN name_clients USING (kind, server, client_id) GROUP BY ALL""",
 }
 NAMES_ROWS = f"""
     SELECT make_timestamp_ns(min(at_ns))::TIMESTAMPTZ_NS AS ts,
@@ -38,19 +47,18 @@ NAMES_ROWS = f"""
     FROM (SELECT *, row_number() OVER (PARTITION BY kind, server, client_id ORDER BY at_ns, name) AS row_number
           FROM name_first)
     GROUP BY kind, server, client_id
-    HAVING count(*) >= {LEAST_NAMES} AND max(at_ns) - min(at_ns) > greatest(
-        {_SPREAD_NS}, {_OF_THE_REST} * ((SELECT max(epoch_ns(ts_last)) FROM flows) - min(at_ns)))
+    HAVING {_GROWS}
     ORDER BY ts, client_id, kind"""
 NAMES_ASKS = "EXISTS (FROM mqtt_publishes WHERE retain) OR EXISTS (FROM mqtt_subscriptions)"
 
 WRITERS_STEPS = {
-    "writer_sets": """
+    "writer_sets": f"""
         SELECT coalesce(server_address, '') AS server, server_port, topic, client_id, client_address, client_port,
                version, epoch_ns(ts) AS at_ns, payload_crc32, message_id,
                client_id <> lag(client_id) OVER sets AND payload_crc32 <> lag(payload_crc32) OVER sets AS turns
         FROM mqtt_publishes
-        WHERE direction = 'client_to_server' AND retain AND topic IS NOT NULL AND client_id <> '' AND payload_bytes > 0
-            AND NOT coalesce(dup, false)
+        WHERE direction = 'client_to_server' AND retain AND client_id <> '' AND payload_bytes > 0
+            AND NOT coalesce(dup, false) AND topic IN ({_OF_TWO})
         WINDOW sets AS (PARTITION BY server_address, topic ORDER BY ts, message_id)""",
     "writer_clients": """
         SELECT server, topic, client_id, count(*) AS sets, count(DISTINCT payload_crc32) AS contents,
@@ -74,4 +82,4 @@ WRITERS_ROWS = """
         AS found USING (server, topic)
     CROSS JOIN LATERAL (SELECT two[1] AS one, two[2] AS other) AS pair
     ORDER BY first_ns, turned.topic"""
-WRITERS_ASKS = "EXISTS (FROM mqtt_publishes WHERE retain AND direction = 'client_to_server')"
+WRITERS_ASKS = f"EXISTS ({_OF_TWO})"

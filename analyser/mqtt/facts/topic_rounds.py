@@ -34,17 +34,18 @@ _OFTEN = f"""
         AND (payload_bytes >= {_LEAST_BYTES} OR max(length(topic)) - min(length(topic)) >= 2 * {LEAST_ROUNDS})"""
 
 STEPS = {
+    "round_often": _OFTEN,
     "round_copies": f"""
         SELECT *, lag(struct_pack(topic, at_ns, who)) OVER value_steps AS prior,
                first_value(who) OVER value_steps AS maker
         FROM (SELECT coalesce(server_address, '') AS server, server_port, {_VALUE}, topic, {_WHO},
                      epoch_ns(ts) AS at_ns, client_id, client_address, client_port, version, message_id, file, packet
-              FROM mqtt_publishes SEMI JOIN ({_OFTEN}) AS often USING ({_VALUE})
+              FROM mqtt_publishes SEMI JOIN round_often USING ({_VALUE})
               WHERE direction = 'client_to_server' AND {_OF_A_ROUND})
         WINDOW value_steps AS (PARTITION BY server, {_VALUE} ORDER BY at_ns, packet, length(message_id), message_id)""",
     "round_got": f"""
         SELECT coalesce(server_address, '') AS server, {_VALUE}, topic, {_WHO}, epoch_ns(ts) AS got_ns
-        FROM mqtt_publishes SEMI JOIN ({_OFTEN}) AS often USING ({_VALUE})
+        FROM mqtt_publishes SEMI JOIN round_often USING ({_VALUE})
         WHERE direction = 'server_to_client' AND topic IS NOT NULL AND NOT coalesce(retain, false)""",
     "round_caused": """
         SELECT copies.*, (copies.at_ns - coalesce(got_ns, prior.at_ns)) / 1e6 AS handled_ms,
