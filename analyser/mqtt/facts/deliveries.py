@@ -186,6 +186,8 @@ class Server:
         self._forget(message.ts_ns)
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         same = self._waits.same(message.content)
+        if same is None and not self._returns.owes(message.flow):
+            return
         known = self._flows.get(message.flow)
         matching = NO_SUBSCRIPTION if known is None else known.matching(message.topic)
         # The answer to a subscription, not to a publish: what was kept.

@@ -83,9 +83,10 @@ class FilterTrie(Generic[Key]):
 
     def match(self, topic: str) -> Iterator[tuple[str, Key]]:
         """Every (filter, key) whose filter matches the topic. `visited` counts the nodes that are looked at."""
-        levels = topic.split("/")
         edges = self._edges
-        nodes = [_ROOT]
+        if not edges:
+            return
+        levels, nodes = topic.split("/"), [_ROOT]
         special = topic.startswith("$")
         for place, level in enumerate(levels):
             after: list[int] = []
@@ -96,7 +97,8 @@ class FilterTrie(Generic[Key]):
                     continue
                 if level != "+" and (child := edges.get((node, "+"))) is not None:
                     after.append(child)
-                yield from self._ending(edges.get((node, "#")))
+                if (child := edges.get((node, "#"))) is not None:
+                    yield from self._ending(child)
             nodes = after
             self.visited += len(nodes)
             if not nodes:
@@ -104,11 +106,12 @@ class FilterTrie(Generic[Key]):
         for node in nodes:
             yield from self._ending(node)
             # The parent level of `#` matches too: sport/# is about sport as well.
-            yield from self._ending(edges.get((node, "#")))
+            if (child := edges.get((node, "#"))) is not None:
+                yield from self._ending(child)
 
-    def _ending(self, node: int | None) -> Iterator[tuple[str, Key]]:
+    def _ending(self, node: int) -> Iterator[tuple[str, Key]]:
         """The filter that ends at this node, with each of its keys."""
-        if node is not None and node in self._ends:
+        if node in self._ends:
             topic_filter, keys = self._ends[node]
             for key in keys:
                 yield topic_filter, key

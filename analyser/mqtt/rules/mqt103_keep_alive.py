@@ -177,5 +177,10 @@ RULE = Rule(
         "mqtt_connections": "coalesce(server_keep_alive_s, keep_alive_s) > 0 AND coalesce(error_code, 0) = 0",
         "exchanges": f"protocol = 'mqtt' AND operation = 'PINGREQ' AND latency_ms >= {_LATE_MS}",
     },
-    suspects=AnyRow("mqtt_connections"),
+    suspects=AnyRow(
+        "mqtt_connections",
+        # A little less than `detect` asks for, since it does not count in these numbers.
+        "greatest(client_silence_ms, (observed_until - ts_last_from_client) / 1e6) "
+        "> 1000 * coalesce(server_keep_alive_s, keep_alive_s) + 999",
+    ),
 )  # fmt: skip

@@ -48,14 +48,18 @@ def detect(
 ) -> Iterator[Finding]:
     """One finding for each SUBSCRIBE of this client with more than `retained_above` retained messages; else one for all
     of its reconnects."""
-    flows: dict[str, tuple[list[Row], list[Row]]] = {}
-    for place, table in enumerate(("mqtt_subscriptions", "mqtt_publishes")):
-        for row in rows_of(frames[table]):
-            flows.setdefault(row["flow_id"], ([], []))[place].append(row)
+    flows: dict[str, tuple[list[Row], list[tuple[int, int]]]] = {}
+    for row in rows_of(frames["mqtt_subscriptions"]):
+        flows.setdefault(row["flow_id"], ([], []))[0].append(row)
+    publishes = frames["mqtt_publishes"]
+    for flow, at_ns, size in zip(*map(publishes.__getitem__, ("flow_id", "ts", "payload_bytes")), strict=True):
+        flows.setdefault(flow, ([], []))[1].append((at_ns, size or 0))
     storms = [one for subscribed, retained in flows.values() for one in _storms(subscribed, retained, retained_above)]
     yield from storms
-    got = {flow: retained for flow, (_, retained) in flows.items() if retained}
+    got: dict[str, list[Row]] = {flow: [] for flow, (_, retained) in flows.items() if retained}
     if not storms and len(got) >= connects_least:
+        for row in rows_of(publishes):
+            got[row["flow_id"]].append(row)
         yield from _again(rows_of(frames["mqtt_connections"]), got, again_least, share, contents_least)
 
 
@@ -107,8 +111,8 @@ def _again(
     )  # fmt: skip
 
 
-def _storms(subscribed: Sequence[Row], got: Sequence[Row], retained_above: int) -> Iterator[Finding]:
-    """On one connection."""
+def _storms(subscribed: Sequence[Row], got: Sequence[tuple[int, int]], retained_above: int) -> Iterator[Finding]:
+    """On one connection. got: times and sizes of retained messages."""
     filters: dict[str, list[Row]] = {}
     for row in subscribed:
         filters.setdefault(row["exchange_id"], []).append(row)
@@ -117,12 +121,12 @@ def _storms(subscribed: Sequence[Row], got: Sequence[Row], retained_above: int) 
     counts: Counter[int] = Counter()
     payload: Counter[int] = Counter()
     last: dict[int, int] = {}
-    for row in got:
-        place = bisect_right(sent, row["ts"]) - 1
+    for at_ns, size in got:
+        place = bisect_right(sent, at_ns) - 1
         if place >= 0:
             counts[place] += 1
-            payload[place] += row["payload_bytes"] or 0
-            last[place] = row["ts"]
+            payload[place] += size
+            last[place] = at_ns
     for place, retained in sorted(counts.items()):
         if retained <= retained_above:
             continue

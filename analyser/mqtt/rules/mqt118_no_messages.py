@@ -67,6 +67,12 @@ def plain_difference(topic_filter: str, topic: str) -> str | None:
     return None
 
 
+def plain_forms(name: str) -> tuple[str, str]:
+    """The name without its case, and without blanks and empty levels, either: no plain difference where neither
+    matches."""
+    return name.casefold(), _without_empty(name).casefold()
+
+
 def level_difference(topic_filter: str, topic: str) -> str | None:
     """One level more or less, or one spelled in another way; ids of devices are no other way to spell."""
     if topic.startswith("$") or matches(topic_filter, topic):
@@ -118,11 +124,12 @@ MOST_FILTERS, MOST_TOPICS = 100, 2000
 
 
 class _Topic(NamedTuple):
-    """A topic's first and last publish, and those that the server said nobody wants."""
+    """A topic's first and last publish, those that the server said nobody wants, and its plain forms."""
 
     first: Row
     last: Row
     unheard: list[Row]
+    plain: tuple[str, str]
 
 
 def detect(frames: Frames, *, wait_s: float = 10.0, unheard_least: int = 5) -> Iterator[Finding]:
@@ -153,7 +160,8 @@ def _topics(rows: Iterable[Row]) -> list[_Topic]:
         unheard = known.unheard if known else []
         if row["reason_code"] == NO_MATCHING_SUBSCRIBERS:
             unheard.append(row)
-        found[key] = _Topic(known.first if known else row, row, unheard)
+        plain = known.plain if known else plain_forms(row["topic"])
+        found[key] = _Topic(known.first if known else row, row, unheard, plain)
     return list(found.values())
 
 
@@ -172,9 +180,12 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
         and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
     ]  # fmt: skip
     compared(len(topics))
+    plain = plain_forms(wanted["matching_filter"])
     for topic in others:
         count_names(wanted["matching_filter"], topic.last["topic"])
-        if (difference := plain_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
+        if any(map(matches, plain, topic.plain)) and (
+            difference := plain_difference(wanted["matching_filter"], topic.last["topic"])
+        ):
             return topic, difference
     for topic in others:
         if topic.last["expected_deliveries"] != 0 or topic.first["ts"] == topic.last["ts"]:
@@ -286,7 +297,7 @@ RULE = Rule(
         "mqtt_publishes": _PUBLISHES,
     },
     suspects=(
-        "SELECT server_address FROM r_mqtt_active_subscriptions UNION SELECT server_address FROM r_mqtt_publishes "
-        f"WHERE reason_code = {NO_MATCHING_SUBSCRIBERS}"
+        "SELECT server_address FROM r_mqtt_active_subscriptions WHERE coalesce(ts_until - ts >= 10_000_000_000, true) "
+        f"UNION SELECT server_address FROM r_mqtt_publishes WHERE reason_code = {NO_MATCHING_SUBSCRIBERS}"
     ),
 )  # fmt: skip

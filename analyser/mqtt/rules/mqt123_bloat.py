@@ -189,11 +189,13 @@ RULE = Rule(
         SELECT flow_id FROM r_mqtt_publishes WHERE direction = 'client_to_server'
         GROUP BY flow_id, topic, payload_crc32, payload_bytes HAVING count(*) >= 500
         UNION
-        SELECT flow_id FROM (SELECT flow_id FROM r_mqtt_subscriptions GROUP BY flow_id
-                             HAVING count(DISTINCT matching_filter) > 1) SEMI JOIN (
-            SELECT flow_id FROM r_mqtt_publishes WHERE direction = 'server_to_client'
-            GROUP BY flow_id HAVING count(*) - count(DISTINCT (topic, payload_crc32, payload_bytes)) >= 20
-        ) USING (flow_id)
+        SELECT flow_id FROM (
+            SELECT flow_id, ts - lag(ts) OVER (
+                       PARTITION BY flow_id, topic, payload_crc32, payload_bytes ORDER BY ts) AS after_ns
+            FROM r_mqtt_publishes SEMI JOIN (
+                SELECT flow_id FROM r_mqtt_subscriptions GROUP BY flow_id HAVING count(DISTINCT matching_filter) > 1
+            ) USING (flow_id) WHERE direction = 'server_to_client')
+        WHERE after_ns <= 20_000_000 GROUP BY flow_id HAVING count(*) >= 20
         UNION
         SELECT flow_id FROM r_mqtt_deliveries WHERE copies > 1 GROUP BY flow_id HAVING sum(copies - 1) >= 20""",
 )  # fmt: skip
