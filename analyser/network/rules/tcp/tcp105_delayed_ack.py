@@ -166,12 +166,13 @@ def _finding(flow: Row, name: str | None, direction: str, waits: list[Row], late
 
 
 # Messages of one direction stand one behind the other: the last one that begins before is the only one to look at.
-_STALLS = "FROM tcp_waits WHERE kind = 'delayed_ack'"
+_STALLS, _OFTEN = "FROM tcp_waits WHERE kind = 'delayed_ack'", "GROUP BY flow_id HAVING count(*) >= 5"
 _CUT = (
     f"SELECT m.message_id FROM (SELECT flow_id, direction, stream_offset {_STALLS}) AS w ASOF JOIN "
     f"(SELECT flow_id, direction, stream_offset, length_bytes, message_id FROM messages "
-    f"WHERE flow_id IN (SELECT flow_id {_STALLS})) AS m ON w.flow_id = m.flow_id AND w.direction = m.direction "
-    "AND w.stream_offset > m.stream_offset WHERE w.stream_offset < m.stream_offset + m.length_bytes"
+    f"WHERE flow_id IN (SELECT flow_id {_STALLS} {_OFTEN})) AS m ON w.flow_id = m.flow_id "
+    "AND w.direction = m.direction AND w.stream_offset > m.stream_offset "
+    "WHERE w.stream_offset < m.stream_offset + m.length_bytes"
 )
 
 RULE = Rule(
@@ -198,9 +199,9 @@ RULE = Rule(
         "OR kind = 'full_window'",
         # The messages that were held back; any of them says who the client is.
         "messages": f"message_id IN ({_CUT})",
-        "exchanges": f"request_message_id IN ({_CUT}) OR response_message_id IN ({_CUT})",
+        "exchanges": "exchange_id IN (SELECT exchange_id FROM (SELECT exchange_id, unnest([request_message_id, "
+        f"response_message_id]) AS message_id FROM exchanges) WHERE message_id IN ({_CUT}))",
     },
     suspects="SELECT flow_id FROM r_flows SEMI JOIN (SELECT flow_id FROM r_tcp_waits "
-    "WHERE kind = 'delayed_ack' GROUP BY flow_id "
-    "HAVING count(*) >= 5) USING (flow_id)",
+    f"WHERE kind = 'delayed_ack' {_OFTEN}) USING (flow_id)",
 )  # fmt: skip

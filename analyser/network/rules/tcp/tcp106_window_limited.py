@@ -169,7 +169,8 @@ RULE = Rule(
         "tcp_waits": _LONG,
         "messages": named_by("messages", f"flow_id IN (SELECT flow_id FROM tcp_waits WHERE {_LONG})"),
         # Of the waits that began before it ended the one that ends last.
-        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM exchanges AS e ASOF JOIN "
+        "exchanges": "exchange_id IN (SELECT e.exchange_id FROM (SELECT flow_id, ts, ts_response, exchange_id "
+        f"FROM exchanges WHERE flow_id IN (SELECT flow_id FROM tcp_waits WHERE {_LONG})) AS e ASOF JOIN "
         f"(SELECT flow_id, ts, max(ts_last) OVER (PARTITION BY flow_id ORDER BY ts) AS until FROM tcp_waits "
         f"WHERE {_LONG}) AS w ON e.flow_id = w.flow_id AND coalesce(e.ts_response, e.ts) >= w.ts "
         "WHERE e.ts <= w.until)",
