@@ -18,6 +18,7 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.base.collector import collector_paused
 from wirewitness.analyser.engine.rules import limits
 from wirewitness.analyser.engine.rules.clocks import doubted, mixed_up
 from wirewitness.analyser.engine.rules.evidence_packets import located
@@ -234,6 +235,7 @@ class _Evaluation:
 def _evaluated(given: Input, rules: Sequence[Rule], buckets: Sequence[int], failures: Failures) -> list[_Evaluation]:
     evaluations = {one.code: _Evaluation(one, given.most_rows, failures[one.code] is None) for one in rules}
     with ExitStack() as stack:
+        stack.enter_context(collector_paused())  # rows and findings have no cycles
         suspects = stack.enter_context(suspected(given.con, rules, buckets))
         if suspects.rules and _may_exceed(given, [rules[number] for number in suspects.rules]):
             if len(rules) > 1:

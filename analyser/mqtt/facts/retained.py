@@ -29,13 +29,15 @@ _WILLS = f"""
            NULL::VARCHAR AS message_id, file, packet
     FROM ({FIRED}) WHERE will_retain AND fires <= (SELECT max(epoch_ns(ts_last)) FROM flows)"""
 
-# What a server sent as retained, the first time that it did with this content.
+# What a server sent as retained and nobody had published, the first time that it did with this content.
 _SENT = """
     SELECT server_address, server_port, topic, epoch_ns(ts) AS at_ns, 'unseen' AS set_by, payload_bytes, payload_crc32,
            qos,
            NULL::BIGINT AS message_expiry_s, NULL::VARCHAR AS client_id, NULL::VARCHAR AS client_address,
            NULL::BIGINT AS client_port, NULL::VARCHAR AS flow_id, message_id, file, packet
-    FROM in_publishes
+    FROM in_publishes AS sent ANTI JOIN contents ON sent.server_address IS NOT DISTINCT FROM contents.server_address
+        AND sent.topic = contents.topic AND sent.payload_bytes = contents.payload_bytes
+        AND sent.payload_crc32 = contents.payload_crc32 AND contents.since <= epoch_ns(sent.ts)
     WHERE direction = 'server_to_client' AND retain AND topic IS NOT NULL AND payload_bytes > 0
         AND payload_crc32 IS NOT NULL AND flow_id NOT IN (
             SELECT flow_id FROM mqtt_subscriptions WHERE retain_as_published
@@ -46,14 +48,10 @@ _SENT = """
         PARTITION BY server_address, topic, payload_bytes, payload_crc32 ORDER BY ts, file, packet, message_id) = 1"""
 
 RETAINED = f"""
-    WITH published AS ({_PUBLISHED}), wills AS ({_WILLS}), sent AS ({_SENT}),
+    WITH published AS ({_PUBLISHED}), wills AS ({_WILLS}),
     contents AS (
         SELECT server_address, topic, payload_bytes, payload_crc32, min(at_ns) AS since FROM published GROUP BY ALL),
-    sets AS (
-        FROM published UNION ALL FROM wills UNION ALL
-        FROM sent ANTI JOIN contents ON sent.server_address IS NOT DISTINCT FROM contents.server_address
-            AND sent.topic = contents.topic AND sent.payload_bytes = contents.payload_bytes
-            AND sent.payload_crc32 = contents.payload_crc32 AND contents.since <= sent.at_ns),
+    sent AS ({_SENT}), sets AS (FROM published UNION ALL FROM wills UNION ALL FROM sent),
     marked AS (
         SELECT *, NOT coalesce(payload_bytes = lag(payload_bytes) OVER steps
                                AND payload_crc32 = lag(payload_crc32) OVER steps
