@@ -27,7 +27,7 @@ from wirewitness.analyser.mqtt.facts.messages import Counts, Integers, Message, 
 from wirewitness.analyser.mqtt.facts.offline_periods import MAX_LOOKED_AT, Returns
 from wirewitness.analyser.mqtt.facts.pending_publishes import Kept, Target, Waiting, Waits
 from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import Unheard
-from wirewitness.analyser.mqtt.facts.sessions import NO_SUBSCRIPTION, Away, Connect, History, OpenFlow, Subscription
+from wirewitness.analyser.mqtt.facts.sessions import Away, Connect, History, OpenFlow, Subscription
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -186,13 +186,14 @@ class Server:
         self._forget(message.ts_ns)
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         same = self._waits.same(message.content)
-        if same is None and not self._returns.owes(message.flow):
-            return
         known = self._flows.get(message.flow)
-        matching = NO_SUBSCRIPTION if known is None else known.matching(message.topic)
         # The answer to a subscription, not to a publish: what was kept.
-        as_retained = message.retain and not matching.retain_as_published
-        if as_retained or same is None or not self._waits.sent(same, message, matching.targets):
+        as_retained = message.retain and (known is None or not known.retains_as_published(message.topic))
+        if (
+            as_retained
+            or same is None
+            or not self._waits.sent(same, message, [] if known is None else known.matching(message.topic).targets)
+        ):
             self._returns.sent(message.flow, message, as_retained=as_retained)
 
     @property

@@ -212,10 +212,6 @@ class Returns:
         )  # fmt: skip
         return True
 
-    def owes(self, flow: int) -> bool:
-        """Did a client come back on this connection that missed messages?"""
-        return flow in self._backs
-
     def let_go(self, now_ns: int, *, at_end: bool) -> None:
         """Nothing is known of what comes later."""
         for flow in [*self._backs]:

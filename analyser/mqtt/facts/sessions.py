@@ -75,12 +75,12 @@ class Matching(NamedTuple):
     retain_as_published: bool
 
 
-NO_SUBSCRIPTION = Matching([], False)
-
-
 @dataclass(slots=True)
 class OpenFlow:
-    """An open connection: its client, the server's port, and its subscriptions by (filter, share name)."""
+    """An open connection: its client, the server's port, and its subscriptions by (filter, share name).
+
+    as_published: any of them asked for RETAIN as it was published.
+    """
 
     flow: int
     client: str | None
@@ -89,6 +89,11 @@ class OpenFlow:
     subscriptions: dict[tuple[str, str | None], Subscription] = field(default_factory=dict)
     by_topic: dict[str, Matching] = field(default_factory=dict)
     filters: FilterTrie[tuple[str, str | None]] = field(default_factory=FilterTrie)
+    as_published: bool = False
+
+    def retains_as_published(self, topic: str) -> bool:
+        """Does it get RETAIN on this topic as it was published?"""
+        return self.as_published and self.matching(topic).retain_as_published
 
     def matching(self, topic: str) -> Matching:
         """Its subscriptions whose filter matches the topic."""
@@ -108,6 +113,7 @@ class OpenFlow:
         key = subscription.topic_filter, subscription.share_name
         self.subscriptions[key] = subscription
         self.filters.add(subscription.topic_filter, key)
+        self.as_published |= subscription.retain_as_published
         self.by_topic.clear()
 
     def drop(self, key: tuple[str, str | None]) -> Subscription | None:
