@@ -55,22 +55,14 @@ _MOST_LEVELS = 32
 
 def plain_difference(topic_filter: str, topic: str) -> str | None:
     """What nobody does on purpose: other case, a slash too many or too few, blanks."""
-    if topic.startswith("$") or matches(topic_filter, topic):
+    if topic.startswith("$"):
         return None
     if matches(topic_filter.casefold(), topic.casefold()):
-        return "upper and lower case"
+        return None if matches(topic_filter, topic) else "upper and lower case"
     levels, wanted = _without_empty(topic), _without_empty(topic_filter)
-    if matches(wanted, levels):
-        return "a slash"
     if matches(wanted.casefold(), levels.casefold()):
-        return "a slash and case"
+        return "a slash" if matches(wanted, levels) else "a slash and case"
     return None
-
-
-def plain_forms(name: str) -> tuple[str, str]:
-    """The name without its case, and without blanks and empty levels, either: no plain difference where neither
-    matches."""
-    return name.casefold(), _without_empty(name).casefold()
 
 
 def level_difference(topic_filter: str, topic: str) -> str | None:
@@ -124,12 +116,11 @@ MOST_FILTERS, MOST_TOPICS = 100, 2000
 
 
 class _Topic(NamedTuple):
-    """A topic's first and last publish, those that the server said nobody wants, and its plain forms."""
+    """A topic's first and last publish, and those that the server said nobody wants."""
 
     first: Row
     last: Row
     unheard: list[Row]
-    plain: tuple[str, str]
 
 
 def detect(frames: Frames, *, wait_s: float = 10.0, unheard_least: int = 5) -> Iterator[Finding]:
@@ -160,8 +151,7 @@ def _topics(rows: Iterable[Row]) -> list[_Topic]:
         unheard = known.unheard if known else []
         if row["reason_code"] == NO_MATCHING_SUBSCRIBERS:
             unheard.append(row)
-        plain = known.plain if known else plain_forms(row["topic"])
-        found[key] = _Topic(known.first if known else row, row, unheard, plain)
+        found[key] = _Topic(known.first if known else row, row, unheard)
     return list(found.values())
 
 
@@ -180,12 +170,9 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
         and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
     ]  # fmt: skip
     compared(len(topics))
-    plain = plain_forms(wanted["matching_filter"])
     for topic in others:
         count_names(wanted["matching_filter"], topic.last["topic"])
-        if any(map(matches, plain, topic.plain)) and (
-            difference := plain_difference(wanted["matching_filter"], topic.last["topic"])
-        ):
+        if (difference := plain_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
             return topic, difference
     for topic in others:
         if topic.last["expected_deliveries"] != 0 or topic.first["ts"] == topic.last["ts"]:
