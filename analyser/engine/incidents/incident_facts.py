@@ -17,6 +17,7 @@ Shared = tuple[str, Any]
 
 # Error codes that whoever meets it gets, where the rule does not say so.
 _MEETS = {"KAF316": [3, 100]}
+_CHANGE = "KAF309"
 # A finding about thousands of clients does not have all of them in common with others.
 _MOST_VALUES = 200
 # Kinds of values whose names say the same thing in one or in many.
@@ -34,7 +35,8 @@ _PLAIN = {
 class Facts:
     """cluster: None where it is not known. shared: (kind, value) pairs; `target` is where connections are to go,
     `host` the address of a server in trouble, `replicas` the cluster in which requests wait for a replica, `named` an
-    address whose client id is known, `capture` is in all.
+    address whose client id is known, `kept_in` the topic in which brokers keep what groups have stored, and each topic
+    that a request changed, `capture` is in all.
     first_ns, last_ns: when it was the case, Unix time; None is unknown. culprits: the clients it names as those to look
     at; committers: member ids too."""
 
@@ -72,6 +74,10 @@ def facts_of(row: Row, numbers: Mapping[str, Any]) -> Facts:
     shared |= {("error", code) for code in _texts((numbers.get("error_code"), _MEETS.get(str(row["code"]))))}
     named = (one for one in (*clients, *victims) if one.get("address") and one.get("client_id"))
     shared |= {("named", str(one["address"])) for one in named}
+    if row["code"] == _CHANGE:
+        shared |= {("kept_in", topic) for kind, topic in shared if kind == "topic"}
+    elif any(kind == "group" for kind, _ in shared):
+        shared.add(("kept_in", "__consumer_offsets"))
     shared.add(("capture", True))
     since, until = _time(numbers.get("since")), _time(numbers.get("until"))
     firsts = [ns for ns in (row["ts_first"], since) if ns is not None]

@@ -107,6 +107,9 @@ LINKS: tuple[Link, ...] = (
     Link("KAF316", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic", "client", "error")),
     Link("KAF309", _OFFSETS_SUFFER, ("group",), lasts=True, of=_MOVES_OFFSETS),
     Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121"), ("topic",), lasts=True, of=_CUTS_LOGS),
+    # What all groups had stored is gone.
+    Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121", "KAF131", "KAF139"), ("kept_in",),
+         lasts=True, of=_CUTS_LOGS),
     Link("KAF309", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",), of=("DeleteTopics", *_SETTINGS)),
     Link("KAF309", ("KAF222", "KAF343"), ("topic",), lasts=True, of=("CreatePartitions",)),
     Link("KAF309", ("KAF304",), ("capture",), of=("AlterClientQuotas",)),

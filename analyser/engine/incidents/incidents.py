@@ -189,7 +189,8 @@ def _take_cause(one: _Alike, link: Link, of_value: Mapping[Shared, Sequence[_Ali
 
 
 def _operations(numbers: Mapping[str, Any]) -> set[Any]:
-    return {value for value in (numbers.get("operation"), numbers.get("kind")) if isinstance(value, str)}
+    done = None if numbers.get("error_code") else numbers.get("operation")  # what was refused did nothing
+    return {value for value in (done, numbers.get("kind")) if isinstance(value, str)}
 
 
 def _id(one: _Alike) -> str:

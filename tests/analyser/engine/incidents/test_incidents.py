@@ -200,6 +200,18 @@ def test_of_two_causes_the_one_with_more_in_common() -> None:
             id="an operator set offsets, and ten minutes later records were skipped",
         ),
         pytest.param(
+            of(
+                "a",
+                "KAF309",
+                address="10.0.0.5",
+                client_id="admin",
+                operation="DeleteTopics",
+                topics=["t", "__consumer_offsets"],
+            ),
+            of("b", "KAF114", (600, 610), group="g", partitions=["u-0"]),
+            id="the topic of offsets was deleted, and ten minutes later a group begins anew",
+        ),
+        pytest.param(
             of("a", "KAF128", group="g", clients=[{"address": "10.0.0.1", "client_id": "c"}]),
             of("b", "KAF105", group="g", address="10.0.0.1", client_id="c"),
             id="a static id twice, and one is fenced",
@@ -333,6 +345,32 @@ def test_incidents(cause: Row, consequence: Row) -> None:
             ),
             of("b", "KAF205", address="10.0.0.1", client_id="c", server="10.0.0.9:9092"),
             id="a leader that waits for a follower refuses nobody for that",
+        ),
+        pytest.param(
+            of(
+                "a",
+                "KAF309",
+                address="10.0.0.5",
+                client_id="admin",
+                operation="DeleteTopics",
+                topics=["t"],
+                groups=["h"],
+            ),
+            of("b", "KAF114", group="g", partitions=["u-0"]),
+            id="a topic was deleted, and the group of another one begins anew",
+        ),
+        pytest.param(
+            of(
+                "a",
+                "KAF309",
+                address="10.0.0.5",
+                client_id="admin",
+                operation="DeleteTopics",
+                topics=["t"],
+                error_code=29,
+            ),
+            of("b", "KAF114", group="g", partitions=["t-0"]),
+            id="a topic was not deleted, since that was refused, and its group begins anew",
         ),
         pytest.param(
             of("a", "KAF312", address="10.0.0.1", client_id="c"),
