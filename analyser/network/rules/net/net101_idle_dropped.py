@@ -1,8 +1,9 @@
-"""NET101 idle-dropped: something between client and server forgets connections that are idle.
+"""NET101 idle-dropped: something between client and server forgets connections, idle ones above all.
 
 Finds
     Connections that were silent for a while and are dead when they are used again: a firewall, a NAT gateway or a load
-    balancer dropped them, and neither side was notified.
+    balancer dropped them, and neither side was notified. And connections whose client sends into nothing from one
+    moment on, in the middle of its work.
 
 Why it matters
     The next request waits for TCP to give up or for a request timeout, often tens of seconds, each time after a pause.
@@ -17,6 +18,9 @@ How it decides
     Where the two have no other connection, the server must have answered clients at other addresses within the second
     of three tries in vain of the client (confidence medium): its host was on the network then. A pause that the
     connection had survived before, nine tenths as long, is no timeout: then nothing is said.
+    Without such a pause: what the client sends is sent six times or more (busy_least) and never confirmed, and the
+    server answered clients at other addresses within the second of three of these tries, or sent on the connection a
+    second later and more (confidence medium).
     Idle is from the last packet of the other side on; the drop lies between that and the first try in vain. Evidence
     are the packets that were never confirmed, the requests among them that have no answer, or the reset.
 
@@ -55,7 +59,11 @@ from wirewitness.analyser.network.rules.net.answered_clients import EXCHANGES, W
 _OTHER = {"client": "server", "server": "client"}
 _DIRECTIONS = {"client": "client_to_server", "server": "server_to_client"}
 _PAIR = ("client_address", "server_address")
+# Kinds that rest on what the server answered to others.
+_OF_THE_CLIENT = ("alone", "busy")
 
+# What was on its way already comes before.
+_LATER_NS = NS_PER_S
 # IP ids of a sender run on: one that is at most so far above the last one is its own.
 _NEXT_IDS = 64
 _KEPT_ALIVE = "have connections kept alive (TCP keep-alive)"
@@ -70,7 +78,7 @@ _BEFORE_IT = {
 class _Dropped(NamedTuple):
     """A connection that was dead after a pause. sender: whose bytes, or reset, showed it.
 
-    kind: unheard, alone (likewise; the two have no other one) or reset.
+    kind: unheard, alone (likewise; the two have no other one), busy (without a pause before) or reset.
     heard_ns: the last packet of the other side (of a reset: of its sender). marks: remarks on what was sent in vain, or
     on the reset. waiting: requests on it without an answer.
     """
@@ -100,7 +108,9 @@ class _Sent(NamedTuple):
     heard_ns: int
 
 
-def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets_least: int = 3) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets_least: int = 3, busy_least: int = 6
+) -> Iterator[Finding]:
     """At most one finding for each client and server."""
     marks, exchanges = _by(rows_of(frames["expert_infos"]), "flow_id"), rows_of(frames["exchanges"])
     waiting, names = (
@@ -114,17 +124,32 @@ def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets
             _proven(one, marks.get(one.flow["flow_id"], ()), waiting.get(one.flow["flow_id"], ()))
             for flow in flows
             for one in (*_reset(flow, sent, packets_least), *_unheard(flow, sent, sent_least))
-            if one.idle_ns >= idle_s * NS_PER_S
         ]
-        dropped = [one for one in dead if one.kind != "alone" or _is_cleared(one, answers)]
+        idle = [one for one in dead if one.idle_ns >= idle_s * NS_PER_S]
+        dropped = [one for one in idle if one.kind != "alone" or _is_cleared(one, answers)]
+        dropped = dropped or [
+            one._replace(kind="busy")
+            for one in dead
+            if one.idle_ns < idle_s * NS_PER_S and one.sender == "client" and one.sends >= busy_least
+            if _talks_on(one) or _is_witnessed(one, answers)
+        ]
         if dropped:
             yield _finding(dropped, names)
 
 
 def _is_cleared(one: _Dropped, answers: Answers) -> bool:
     """Did the server answer others while this one tried in vain, after a pause that was too long for the first time?"""
-    tries = [row["ts"] for row in one.marks]
-    return answers.witnesses(one.flow, tries) >= WITNESSES and not answers.survived(one.flow, one.idle_ns)
+    return _is_witnessed(one, answers) and not answers.survived(one.flow, one.idle_ns)
+
+
+def _talks_on(one: _Dropped) -> bool:
+    """Did the server send on it later, and confirmed nothing of that?"""
+    return bool(one.flow["ts_last_from_server"] - one.at_ns >= _LATER_NS)
+
+
+def _is_witnessed(one: _Dropped, answers: Answers) -> bool:
+    """Did the server answer others while this one tried in vain?"""
+    return answers.witnesses(one.flow, [row["ts"] for row in one.marks]) >= WITNESSES
 
 
 def _by(rows: Sequence[Row], *columns: str) -> dict[Any, list[Row]]:
@@ -179,10 +204,12 @@ def _unheard(flow: Row, sent: Mapping[str, _Sent], sent_least: int) -> Iterator[
     for sender, other in _OTHER.items():
         heard, since = flow[f"ts_last_from_{other}"], flow[f"ts_unheard_to_{other}"]
         sends = flow[f"unheard_sends_to_{other}"]
-        if heard is None or since is None or sends < sent_least or heard > since:
+        if heard is None or since is None or sends < sent_least:
             continue
-        # Its own last packet came before.
-        if sent[other].heard_ns > since:
+        if heard > since:
+            if sender == "client":
+                yield _Dropped(flow, "busy", sender, since, since, sends)
+        elif sent[other].heard_ns > since:  # on another connection
             yield _Dropped(flow, "unheard", sender, heard, since, sends)
         elif sender == "client":
             yield _Dropped(flow, "alone", sender, heard, since, sends)
@@ -202,28 +229,25 @@ def _finding(dropped: Sequence[_Dropped], names: Mapping[str, str]) -> Finding:
             "something between the two sent it"
         )
     else:
-        how = f"What the {worst.sender} sent at {at} was sent {worst.sends} times and never ACKed, while " + (
-            "the server responded to other clients"
-            if worst.kind == "alone"
-            else "the two hosts talk over another connection"
+        how = (
+            f"What the {worst.sender} sent at {at} was sent {worst.sends} times and never ACKed, while {_beside(worst)}"
         )
     more = f" {count(len(dropped), 'connection')} in total." if len(dropped) > 1 else ""
     return RULE.finding(
-        confidence="medium" if all(one.kind == "alone" for one in dropped) else "high",
+        confidence="medium" if all(one.kind in _OF_THE_CLIENT for one in dropped) else "high",
         subject={"client": flow["client_address"], "server": flow["server_address"]},
-        title=(
-            f"Idle connection dropped in between after {seconds_text(worst.idle_ns)}: "
-            f"{who_title(name, flow['client_address'])} to {server}"
-        ),
+        title=f"{_title(worst)}: {who_title(name, flow['client_address'])} to {server}",
         sentence=(
-            f"The connection {own}{who} to {server} ({flow['protocol'] or 'unknown protocol'}) was dropped in between "
-            f"while idle, after {seconds_text(worst.idle_ns)} of silence, from {clock_text(worst.heard_ns)} on. {how}."
+            f"The connection {own}{who} to {server} ({flow['protocol'] or 'unknown protocol'}) {_what(worst)}. {how}."
             f"{_left(worst)}{more}"
         ),
         next_step=(
             "Find the firewall, NAT or load balancer between the two and raise its idle timeout above that of client "
             f"and server, or {_BEFORE_IT.get(flow['protocol'], _KEPT_ALIVE)} before it."
             + (" If no pause of this client ends well, the way itself is broken." if worst.kind == "alone" else "")
+            if worst.kind != "busy"
+            else "Look at what lies between the two: a firewall or NAT that was reloaded or lost its state, rules that "
+            "were changed at that time, a link that broke."
         ),
         proof=_proof(dropped),
         numbers={
@@ -247,6 +271,26 @@ def _finding(dropped: Sequence[_Dropped], names: Mapping[str, str]) -> Finding:
             ][:MOST_NAMED],
         },
     )
+
+
+def _beside(one: _Dropped) -> str:
+    if one.kind not in _OF_THE_CLIENT:
+        return "the two hosts talk over another connection"
+    talks_on = one.kind == "busy" and _talks_on(one)
+    return "the server went on to send on it" if talks_on else "the server responded to other clients"
+
+
+def _title(one: _Dropped) -> str:
+    if one.kind == "busy":
+        return f"Path dead since {clock_text(one.at_ns)}"
+    return f"Idle connection dropped in between after {seconds_text(one.idle_ns)}"
+
+
+def _what(one: _Dropped) -> str:
+    if one.kind == "busy":
+        return f"has a dead path from client to server since {clock_text(one.at_ns)}, in the middle of its work"
+    silence = f"after {seconds_text(one.idle_ns)} of silence, from {clock_text(one.heard_ns)} on"
+    return f"was dropped in between while idle, {silence}"
 
 
 def _tried_ms(one: _Dropped) -> float:

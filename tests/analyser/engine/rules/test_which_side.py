@@ -310,13 +310,19 @@ def test_what_a_subscriber_never_got_is_no_fault_of_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    "less", [{"retransmitted_segments": 0}, {"gap_bytes": 5}, {"acked_by_server": None}, {"transport": "websocket"}]
+    ("less", "next_step"),
+    [
+        ({"retransmitted_segments": 0}, "acked_by_server"),
+        ({"gap_bytes": 5}, "Capture once more"),
+        ({"acked_by_server": None}, "acked_by_server"),
+        ({"transport": "websocket"}, "acked_by_server"),
+    ],
 )
-def test_where_a_confirmation_may_be_missing_nothing_is_said_of_the_way(less: dict[str, Any]) -> None:
+def test_where_a_confirmation_may_be_missing_nothing_is_said_of_the_way(less: dict[str, Any], next_step: str) -> None:
     found = no_puback(TOLD | {"acked_by_server": 119} | less, sent(100))
     assert "Its TCP" not in found.sentence
     assert "never reached" not in found.sentence
-    assert "acked_by_server" in found.next_step
+    assert next_step in found.next_step
 
 
 def test_a_message_that_arrived_once_arrived_however_often_it_was_sent() -> None:

@@ -97,6 +97,14 @@ def alone(
     }
 
 
+def amid_work(served: tuple[float, ...] = SERVED, sends: int = 8) -> dict[str, list[Row]]:
+    """The same without a pause before."""
+    rows = alone(served)
+    (lost, *others) = rows["flows"]
+    lost |= {"ts_last_from_server": at(119.5), "unheard_sends_to_server": sends}
+    return rows | {"flows": [lost, *others]}
+
+
 def refusals(count: int, pause_s: float, growth: float = 1.0) -> list[Row]:
     """Attempts of one client that are refused."""
     found, seconds = [], 0.0
@@ -234,6 +242,9 @@ NET_FIRES: list[Scenario] = [
     fires("NET101", "warning", "one connection alone, while others are answered", **alone()),
     fires("NET101", "warning", "one connection alone that survived shorter pauses",
           **alone(own=(86.0, 100.0, 10.0, 25.0, 40.0, 55.0, 70.0))),
+    fires("NET101", "warning", "in the middle of its work, while others are answered", **amid_work()),
+    fires("NET101", "warning", "in the middle of its work, while the server sends on", flows=[
+        dead(0.0, ts_last_from_server=at(12))]),
     fires("NET101", "warning", "a pooled connection of MongoDB, sent eight times while the pool goes on", **pooled()),
     fires("NET101", "warning", "a reset in the name of a server of MongoDB, from nearer than it", flows=[
         alive(**MONGO), reset(60, 310, **MONGO)]),
@@ -283,6 +294,12 @@ NET_NEAR_MISSES: list[Scenario] = [
     silent("NET101", "one connection alone, another server answers", **alone(server_address="10.1.0.101")),
     silent("NET101", "one connection alone that survived a pause of nineteen seconds",
            **alone(own=(86.0, 100.0, 10.0, 29.0, 43.0, 57.0, 71.0))),
+    silent("NET101", "in the middle of its work, sent five times", **amid_work(sends=5)),
+    silent("NET101", "in the middle of its work, others are answered at two of its tries", **amid_work((120.2, 126.1))),
+    silent("NET101", "in the middle of its work, and what the server sent had been on its way", flows=[
+        dead(0.0, ts_last_from_server=at(10.5))]),
+    silent("NET101", "in the middle of its work, confirmed in the end", flows=[
+        dead(0.0, ts_last_from_server=at(12), unheard_sends_to_server=None)]),
     silent("NET101", "a server that sends in vain to a client with one connection", **alone() | {
         "flows": [dead(unheard_sends_to_server=None, ts_unheard_to_server=None, unheard_sends_to_client=8,
                        ts_unheard_to_client=at(120), ts_last_from_client=at(100), ts_last_from_server=at(140))]}),
