@@ -102,15 +102,13 @@ class Fragments:
         return datagram
 
     def _make_room(self, now_ns: int) -> None:
-        """Forget what is too old, and the oldest when there is too much."""
-        limits = self._limits
-        while self._datagrams:
-            oldest = next(iter(self._datagrams))
-            late = abs(now_ns - self._datagrams[oldest].first_ns) > self._timeout_ns
-            full = len(self._datagrams) >= limits.max_datagrams or self._cost_bytes > limits.max_fragment_bytes
-            if not late and not full:
-                return
-            if not late and self._datagrams[oldest].pieces:
+        """Forget the oldest when there is too much. Whether one is too old its own next fragment tells: those of others
+        are read in another order within a block."""
+        limits, held = self._limits, self._datagrams
+        while held and (len(held) >= limits.max_datagrams or self._cost_bytes > limits.max_fragment_bytes):
+            oldest = next(iter(held))
+            late = abs(now_ns - held[oldest].first_ns) > self._timeout_ns
+            if not late and held[oldest].pieces:
                 self._stats.beyond_limits["fragments_given_up"] += 1
             self._forget(oldest)
 

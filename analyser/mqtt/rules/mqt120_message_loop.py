@@ -230,15 +230,17 @@ _BOTH_WAYS = f"""
         AND count(*) FILTER (direction = 'server_to_client') >= 20"""
 # Who published a message that somebody published about as often as he got it, or, of a circle, that nearly all who
 # published it did so a second or third as often. All of their rows are counted, the first of each are looked at: those
-# until `until`. A loop that nothing brakes has a million rows: they are never sorted.
+# until `until`. A loop that nothing brakes has a million rows: they are never sorted, nor made a table of a join, as
+# DuckDB does where it does not know how few rows are on the other side of it.
 _PART = f"back BETWEEN {{}} * got AND {RATIO_MOST} * got"
 _ROUND = f"""
     topic IS NOT NULL AND message_id IN (
-        WITH parts AS MATERIALIZED (
+        WITH both_ways AS MATERIALIZED ({_BOTH_WAYS}),
+        parts AS MATERIALIZED (
             SELECT flow_id, {_MESSAGE}, back, got FROM (
                 SELECT flow_id, {_MESSAGE}, count(*) FILTER (direction = 'client_to_server') AS back,
                        count(*) FILTER (direction = 'server_to_client') AS got
-                FROM mqtt_publishes SEMI JOIN ({_BOTH_WAYS}) USING (server_address, topic)
+                FROM mqtt_publishes SEMI JOIN both_ways USING (server_address, topic)
                 WHERE {_OF_A_LOOP} GROUP BY ALL HAVING back > 0)
             WINDOW of_one AS (PARTITION BY {_MESSAGE})
             QUALIFY max(back) FILTER ({_PART.format(RATIO_LEAST)}) OVER of_one >= 20
