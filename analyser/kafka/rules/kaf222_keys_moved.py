@@ -12,8 +12,8 @@ Why it matters
 How it decides
     By keys of first records (`kafka_moved_keys`): of those that a client wrote both before and after the moment,
     `least` and `share` of all went to another partition and stayed there; at most `strays` of them went to the old one
-    again or to more than two. Partitions were added where numbers are written to that were not before: the change
-    itself is named where it is in the capture.
+    again or to more than two. Partitions were added where numbers are written to that were not before, or where the
+    change is in the capture, at most 10 minutes before (twice the usual metadata.max.age.ms): then it is named.
 
 False alarms
     Topics whose readers care for no order, and keep nothing by key.
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.base.times import clock_text, time_text
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.titles import first_of
 from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -41,6 +41,7 @@ from wirewitness.analyser.kafka.rules.producers import evidence_of, topic_keys, 
 
 MOVED, CHANGES = "kafka_moved_keys", "kafka_admin_changes"
 _LEAST = 10
+_LEARNT_NS = 600 * NS_PER_S
 _SHOWN, _MOST = 3, 20
 
 
@@ -82,7 +83,7 @@ def _finding(moved: Sequence[Row], change: Row | None) -> Finding:
             "topics": [first["topic"]],
             "moved": keys,
             "keys": all_keys,
-            "partitions_added": _added(moved),
+            "partitions_added": _added(moved, change),
             "changed_by": client_numbers(change) if change is not None else None,
             "since": time_text(first["ts"]),
             "clients": [client_numbers(row) for row in moved][:_MOST],
@@ -90,12 +91,14 @@ def _finding(moved: Sequence[Row], change: Row | None) -> Finding:
     )
 
 
-def _added(moved: Sequence[Row]) -> bool:
-    return any((row["highest_after"] or 0) > (row["highest_before"] or 0) for row in moved)
+def _added(moved: Sequence[Row], change: Row | None) -> bool:
+    """By what was written, or by the change: other keys may have gone to the new partitions before."""
+    known = change is not None and change["ts"] >= min(row["ts"] for row in moved) - _LEARNT_NS
+    return known or any((row["highest_after"] or 0) > (row["highest_before"] or 0) for row in moved)
 
 
 def _why(moved: Sequence[Row], change: Row | None) -> str:
-    if not _added(moved):
+    if not _added(moved, change):
         return "No partition was written to that was not before: the partitioner is another one."
     by = f" by {client_text(change)} at {clock_text(change['ts'])}" if change is not None else ""
     highest = max(row["highest_after"] or 0 for row in moved)
