@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.stored_tables import Kept, kept
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder
-from wirewitness.analyser.tables.queries import CAPTURE_MEMORY, literal, open_connection, quoted
+from wirewitness.analyser.tables.queries import literal, open_connection, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.analyser.tables.views import show_rows
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import duckdb
 
 
+# What queries over a capture may take before they spill: what they cannot spill, such as groups of an aggregate, grows
+# with the capture, and a table that does not fit is lost.
+MEMORY_BYTES, ROWS_WITHIN, MEMORY_BYTES_OF_ROW, MOST_MEMORY_BYTES = 160_000_000, 500_000, 200, 512_000_000
 # What queries over a capture may spill: some fifty times what captures of a million messages need.
 TEMPORARY_BYTES, TEMPORARY_BYTES_OF_ROW = 1 << 30, 1 << 10
 
@@ -35,8 +38,10 @@ class Views:
     """
 
     def __init__(self, folder: Path, decoded_rows: int) -> None:
-        """decoded_rows: by which what queries may spill is bounded."""
+        """decoded_rows: by which what queries may take, and spill, is bounded."""
         self.folder = folder
+        more = MEMORY_BYTES_OF_ROW * max(decoded_rows - ROWS_WITHIN, 0)
+        self._memory_bytes = min(MEMORY_BYTES + more, MOST_MEMORY_BYTES)
         self.temporary_bytes = TEMPORARY_BYTES + TEMPORARY_BYTES_OF_ROW * decoded_rows
         self.rows: dict[str, int] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -48,7 +53,7 @@ class Views:
         """The connection that has the views."""
         if self._connection is None:
             self._connection = open_connection(
-                self.folder, memory=CAPTURE_MEMORY, threads=1, temporary_bytes=self.temporary_bytes
+                self.folder, memory=f"{self._memory_bytes}B", threads=1, temporary_bytes=self.temporary_bytes
             )
             for name, table in self._tables.items():
                 show_rows(self._connection, name, table)

@@ -26,8 +26,8 @@ from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES, arrow_sch
 if TYPE_CHECKING:
     import duckdb
 
-# Of a dataset's queries, and of those of captures.
-DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "160MB"
+# Of a dataset's queries.
+DUCKDB_MEMORY = "1GB"
 # Of each process that helps with the rules of captures.
 HELPER_MEMORY = "192MB"
 # The catalog of tables that `keep` made, and their numbers: cursors of one database share it.

@@ -27,7 +27,7 @@ CAPTURE = SAMPLES / "kafka_stale_commit.pcapng"
     "words", [("table", "kafka_committed"), ("analyse", "--format", "json"), ("query", "SELECT * FROM kafka_committed")]
 )
 def test_what_a_capture_may_spill(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "CAPTURE_MEMORY", "12MB")
+    monkeypatch.setattr(views, "MEMORY_BYTES", 12_000_000)
     monkeypatch.setattr(views, "TEMPORARY_BYTES", 0)
     monkeypatch.setattr(views, "TEMPORARY_BYTES_OF_ROW", 0)
     command, *rest = words

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 import duckdb
 
 from wirewitness.analyser.kafka.facts.commit_beside import ASKED, BEYOND, NEAR_BELOW_0, TURNS
-from wirewitness.analyser.kafka.facts.commit_reading import Reading
+from wirewitness.analyser.kafka.facts.commit_reading import Reading, made
 from wirewitness.analyser.kafka.facts.commit_repeats import repeats
 from wirewitness.analyser.kafka.facts.commit_restored import restored
 from wirewitness.analyser.kafka.facts.committed_steps import CLIENT
 from wirewitness.analyser.kafka.facts.committed_views import BASE, CHANGES, LOGS, READERS, WRITERS
-from wirewitness.analyser.tables.queries import keep
+from wirewitness.analyser.tables.queries import keep, keep_more
 
 # The columns, with their types in SQL.
 FEW = {
@@ -29,6 +29,8 @@ FEW = {
     "same_commits": "BIGINT", "same_returns": "BIGINT", "same_overtaken": "BIGINT", "near_repeat": "BOOLEAN",
 }  # fmt: skip
 _NONE = f"SELECT NULL::BIGINT AS row, {', '.join(f'NULL::{kind} AS {name}' for name, kind in FEW.items())} LIMIT 0"
+_PIECES = "committed_pieces"
+_MERGED_ROWS = 1 << 18
 _MERGED = ", ".join(
     f"{'bool_or' if kind == 'BOOLEAN' else 'any_value'}({name}) AS {name}" for name, kind in FEW.items()
 )
@@ -47,7 +49,23 @@ def neighbours(con: duckdb.DuckDBPyConnection, told: str, steps: str, writers: s
             con.execute(f"CREATE TEMP VIEW {name} AS {query}")
             stack.callback(con.execute, f"DROP VIEW {name}")
         rows = " UNION ALL BY NAME ".join(f"({piece})" for piece in (_NONE, *_pieces(con, stack)))
-        return keep(con, "kafka_committed_few", f"SELECT row, {_MERGED} FROM ({rows}) GROUP BY row")
+        made(con, stack, _PIECES, rows)
+        return _merged(con)
+
+
+def _merged(con: duckdb.DuckDBPyConnection) -> str:
+    """A new table of the pieces, those of a row as one. Some rows at a time: a group of so many columns takes much."""
+    ((last,),) = con.execute(f"SELECT coalesce(max(row), 0) FROM {_PIECES}").fetchall()
+    table = None
+    for first in range(0, last + 1, _MERGED_ROWS):
+        query = f"""
+            SELECT row, {_MERGED} FROM {_PIECES} WHERE row >= {first} AND row < {first + _MERGED_ROWS} GROUP BY row"""
+        if table is None:
+            table = keep(con, "kafka_committed_few", query)
+        else:
+            keep_more(con, table, query)
+    assert table is not None
+    return table
 
 
 def _pieces(con: duckdb.DuckDBPyConnection, stack: ExitStack) -> Iterator[str]:
